@@ -1,0 +1,1 @@
+"""Slipstream's two front ends: the window and the terminal commands."""

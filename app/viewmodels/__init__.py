@@ -1,0 +1,1 @@
+"""View models: what is shown, decided without a widget."""

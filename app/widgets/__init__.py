@@ -1,0 +1,1 @@
+"""Widgets: they show view models and compute nothing."""

@@ -1,0 +1,1 @@
+"""Slipstream's engine: loads models, drafts, verifies and chats, without a screen."""

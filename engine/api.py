@@ -1,0 +1,241 @@
+"""The data that crosses the border between the engine and whoever uses it.
+
+Frozen dataclasses of the standard library's types only: they can be stored, sent to another
+process and compared. No behaviour beyond arithmetic on their own fields.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
+
+from engine.errors import Reason
+
+Role = Literal["system", "user", "assistant"]
+Precision = Literal["fp32", "bf16"]
+Verification = Literal["coupled", "rejection"]
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of a conversation.
+
+    `token_ids` are the ids an answer was generated as, valid only for the vocabulary whose
+    fingerprint is `vocabulary`; with them a later turn finds its prefix in the cache. Drop both
+    when the text is edited.
+    """
+
+    role: Role
+    content: str
+    token_ids: tuple[int, ...] | None = None
+    vocabulary: str | None = None
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a token is chosen from the target's probabilities.
+
+    None means: as the model's folder says, else the neutral value. `temperature` 0 is greedy.
+    `top_k` 0 switches it off. `repetition_penalty` looks at prompt and answer,
+    `presence_penalty` and `frequency_penalty` at the answer only. Without a `seed` the session
+    draws one and reports it. `max_tokens` None: up to the context's end.
+    """
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    seed: int | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+
+    def over(self, defaults: "Sampling") -> "Sampling":
+        """These settings, with what is None taken from `defaults`."""
+        names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "max_tokens")
+        missing = {n: getattr(defaults, n) for n in names if getattr(self, n) is None}
+        return replace(self, **missing)
+
+
+@dataclass(frozen=True)
+class Drafting:
+    """How many tokens are drafted a round (None: automatic) and by which rule they are judged."""
+
+    length: int | None = None
+    verification: Verification = "coupled"
+
+
+class Kind(StrEnum):
+    """What a folder or file of a library is."""
+
+    MODEL = "model"
+    HEAD = "head"
+    ADAPTER = "adapter"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What headers and configuration say of a model. None: the files do not say."""
+
+    name: str
+    path: Path
+    format: Literal["safetensors", "gguf"]
+    architecture: str
+    kind: Kind = Kind.MODEL
+    parameters: int | None = None
+    layers: int | None = None
+    hidden_size: int | None = None
+    context: int | None = None
+    vocab_size: int | None = None
+    recurrent: bool = False
+    file_bytes: int = 0
+    quantisation: str | None = None
+    licence: str | None = None
+    has_template: bool = False
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a long job is: `done` of `total` in `unit` ("bytes", "tensors", "tokens")."""
+
+    stage: str
+    done: int
+    total: int
+    unit: str = "bytes"
+
+
+@dataclass(frozen=True)
+class RoundStats:
+    """One pass of the target: what was drafted for it and what became of it.
+
+    `accepted` drafts were emitted, `ignored` ones never judged or cut off behind a stop; the
+    rest were rejected. `emitted` counts the tokens that left the round, the target's own among
+    them. Seconds by the monotonic clock.
+    """
+
+    drafted: int
+    accepted: int
+    ignored: int = 0
+    emitted: int = 1
+    draft_seconds: float = 0.0
+    verify_seconds: float = 0.0
+
+    @property
+    def rejected(self) -> int:
+        return self.drafted - self.accepted - self.ignored
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Sums over one answer, as methods for speculative decoding define them.
+
+    `rounds` had a draft, `plain_steps` had none. `drafted_at[i]` counts the rounds that drafted
+    more than i tokens, `accepted_at[i]` those in which the first i + 1 were all accepted.
+    """
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    tokens: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    ignored: int = 0
+    rounds: int = 0
+    plain_steps: int = 0
+    round_tokens: int = 0
+    drafted_at: tuple[int, ...] = ()
+    accepted_at: tuple[int, ...] = ()
+    time_to_first_token: float | None = None
+    seconds: float = 0.0
+    draft_seconds: float = 0.0
+    verify_seconds: float = 0.0
+    seed: int = 0
+
+    def plus(self, stats: RoundStats) -> "Usage":
+        """The sums with one more round. Tokens and time to first token are the session's."""
+        drafting = stats.drafted > 0
+        return replace(
+            self,
+            tokens=self.tokens + stats.emitted,
+            drafted=self.drafted + stats.drafted,
+            accepted=self.accepted + stats.accepted,
+            ignored=self.ignored + stats.ignored,
+            rounds=self.rounds + drafting,
+            plain_steps=self.plain_steps + (not drafting),
+            round_tokens=self.round_tokens + (stats.emitted if drafting else 0),
+            drafted_at=_raised(self.drafted_at, stats.drafted),
+            accepted_at=_raised(self.accepted_at, stats.accepted, stats.drafted),
+            draft_seconds=self.draft_seconds + stats.draft_seconds,
+            verify_seconds=self.verify_seconds + stats.verify_seconds,
+        )
+
+    @property
+    def rejected(self) -> int:
+        return self.drafted - self.accepted - self.ignored
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """accepted / drafted; None when nothing was drafted."""
+        return self.accepted / self.drafted if self.drafted else None
+
+    @property
+    def tokens_per_round(self) -> float | None:
+        """Tokens emitted by rounds with a draft, per such round."""
+        return self.round_tokens / self.rounds if self.rounds else None
+
+    @property
+    def accepted_by_position(self) -> tuple[float, ...]:
+        """Unconditional rate at i: rounds with the first i accepted / rounds that drafted i."""
+        return tuple(a / d for a, d in zip(self.accepted_at, self.drafted_at, strict=True))
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Tokens after the first, over the time they took; prefill is not in it."""
+        if self.time_to_first_token is None or self.tokens < 2:
+            return None
+        span = self.seconds - self.time_to_first_token
+        return (self.tokens - 1) / span if span > 0 else None
+
+
+def _raised(counts: tuple[int, ...], upto: int, width: int = 0) -> tuple[int, ...]:
+    """`counts` with one more in each of the first `upto` places, at least `width` long."""
+    length = max(len(counts), upto, width)
+    padded = counts + (0,) * (length - len(counts))
+    return tuple(c + (i < upto) for i, c in enumerate(padded))
+
+
+class Finish(StrEnum):
+    """Why an answer ended."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    CONTEXT = "context"
+    CANCELLED = "cancelled"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What one round added to an answer.
+
+    `text` is to be appended to what is shown, `reasoning` to the folded thinking; either may be
+    empty while half a character or the start of a stop string is held back. `token_ids` are the
+    ids kept, `drafted` says of each whether it was an accepted draft. The last chunk of an answer
+    carries `finish`, and `token_ids_exact`: whether the ids of all chunks decode to the text
+    shown (not so where a stop string cut a token in two).
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    token_ids: tuple[int, ...] = ()
+    drafted: tuple[bool, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    round: RoundStats | None = None
+    notices: tuple[Reason, ...] = ()
+    prefilled: Progress | None = None
+    finish: Finish | None = None
+    token_ids_exact: bool = True

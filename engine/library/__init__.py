@@ -1,0 +1,1 @@
+"""Models on disk and how to get them; reads headers, never weights."""

@@ -1,0 +1,13 @@
+"""Data files of the program: icons, style sheet, tables. Knows no Qt."""
+
+from importlib.resources import files
+
+
+def read(name: str) -> bytes:
+    """The bytes of the data file `name`, a path below this package."""
+    return files(__name__).joinpath(name).read_bytes()
+
+
+def read_text(name: str) -> str:
+    """The text (UTF-8) of the data file `name`."""
+    return read(name).decode("utf-8")
