@@ -100,6 +100,20 @@ class ModelInfo:
 
 
 @dataclass(frozen=True)
+class Loaded:
+    """A target as it runs now. `context` in tokens, `memory_bytes` of its weights."""
+
+    info: ModelInfo
+    device: str
+    precision: Precision
+    context: int
+    vocabulary: str
+    defaults: Sampling
+    memory_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Progress:
     """How far a long job is: `done` of `total` in `unit` ("bytes", "tensors", "tokens")."""
 
