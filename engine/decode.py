@@ -1,0 +1,62 @@
+"""The token loop: draft, verify, keep. Knows no text, no stop and no conversation."""
+
+import time
+from collections.abc import Iterator
+
+from engine.api import RoundStats
+from engine.drafters.base import Drafter
+from engine.model import LanguageModel
+from engine.sampling import Policy
+from engine.verify import accept
+
+
+def decode(
+    target: LanguageModel,
+    drafter: Drafter,
+    tokens: list[int],
+    policy: Policy,
+    *,
+    draft_length: int,
+    limit: int,
+) -> Iterator[tuple[list[int], RoundStats]]:
+    """Extend `tokens` in place up to `limit` of them; yield (new ids, stats) per round.
+
+    When a round starts, and again when the generator ends in any way, every cache holds a prefix
+    of tokens[:-1]. A model is always fed what its cache lacks, so full acceptance is no special
+    case. Raises what the models raise: Cancelled, torch's out-of-memory error.
+    """
+
+    def settle() -> None:
+        target.cache.crop_to(len(tokens) - 1)
+        drafter.settle(len(tokens) - 1)
+
+    try:
+        while len(tokens) < limit:
+            began = time.monotonic()
+            proposed = drafter.propose(tokens, min(draft_length, limit - len(tokens) - 1), policy)
+            draft = proposed.cut(_known(proposed.tokens, target.vocab_size))
+            drafted = time.monotonic()
+            logits = target.forward(
+                tokens[target.cache.length :] + list(draft.tokens), rows=len(draft.tokens) + 1
+            )
+            p = policy.distributions(logits, tokens, draft.tokens)
+            new = accept(p, draft, policy, position=len(tokens))
+            tokens.extend(new)
+            settle()
+            yield (
+                new,
+                RoundStats(
+                    drafted=len(proposed.tokens),
+                    accepted=len(new) - 1,
+                    emitted=len(new),
+                    draft_seconds=drafted - began,
+                    verify_seconds=time.monotonic() - drafted,
+                ),
+            )
+    finally:
+        settle()
+
+
+def _known(draft: tuple[int, ...], vocab_size: int) -> int:
+    """How many leading drafts the target has a row for; the others are never fed to it."""
+    return next((i for i, t in enumerate(draft) if not 0 <= t < vocab_size), len(draft))

@@ -1,0 +1,58 @@
+"""What the decode loop asks of a drafter."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from engine.errors import Reason
+from engine.sampling import Policy
+from engine.verify import Draft
+
+
+class Drafter(Protocol):
+    """A way to guess the next tokens.
+
+    Whatever it has stored of the history is a prefix of the loop's `tokens[:-1]`; it is fed what
+    it lacks, never told. A drafter that reads the target's hidden states is given the target
+    when it is built. `default_length` is the draft length of "automatic", in tokens. `pause` says
+    why it proposes nothing at present, if there is more to it than having no guess.
+    """
+
+    name: str
+    default_length: int
+    pause: Reason | None
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Take in `tokens`, all of them committed, before the first round."""
+        ...
+
+    def propose(self, tokens: Sequence[int], limit: int, policy: Policy) -> Draft:
+        """At most `limit` tokens to follow `tokens`; none is always right."""
+        ...
+
+    def settle(self, length: int) -> None:
+        """Forget what goes beyond the first `length` tokens. May be repeated."""
+        ...
+
+    def reset(self) -> None:
+        """Forget every table learned, as if newly built."""
+        ...
+
+
+class NoDrafter:
+    """Plain decoding: an empty draft, every round."""
+
+    name = "none"
+    default_length = 0
+    pause: Reason | None = None
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        pass
+
+    def propose(self, tokens: Sequence[int], limit: int, policy: Policy) -> Draft:
+        return Draft()
+
+    def settle(self, length: int) -> None:
+        pass
+
+    def reset(self) -> None:
+        pass

@@ -1,0 +1,229 @@
+"""Logits to probabilities to a token. Greedy is a one-hot distribution, made here and only here.
+
+Knows penalties, temperature and truncation and the noise that makes a choice repeatable. Knows
+neither models nor drafts' fate; `verify` decides that.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from engine.api import Sampling
+from engine.errors import EngineError
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# Neutral values for what neither the user nor the model's folder sets. 64: noise over a whole
+# vocabulary of 150,000 would cost 10 ms a round.
+NEUTRAL = Sampling(temperature=0.8, top_k=64, top_p=1.0, min_p=0.0, repetition_penalty=1.0)
+
+# Below this temperature float64 probabilities are one-hot anyway, up to exact ties.
+GREEDY_BELOW = 1e-4
+
+
+def resolve(wanted: Sampling, folder: Sampling) -> Sampling:
+    """`wanted` without a None: the folder's defaults, then the neutral ones.
+
+    A temperature of 0 asked for by the user is plain argmax, so none of the folder's sampling
+    defaults apply to it.
+    """
+    if wanted.temperature is not None and wanted.temperature < GREEDY_BELOW:
+        return wanted.over(NEUTRAL)
+    return wanted.over(folder).over(NEUTRAL)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A distribution over token ids: only those of probability above 0, most probable first."""
+
+    ids: Ids
+    probs: Floats
+
+    def of(self, token: int) -> float:
+        """The probability of `token`."""
+        return float(self.probs[self.ids == token].sum())
+
+    def dense(self, size: int) -> Floats:
+        """Probabilities of all ids, [size]."""
+        out = np.zeros(size)
+        out[self.ids] = self.probs
+        return out
+
+
+def one_hot(token: int) -> Distribution:
+    """The distribution of a token that was not drawn."""
+    return Distribution(np.array([token], dtype=np.int64), np.ones(1))
+
+
+class Stream:
+    """Names of independent noise at one position."""
+
+    TOKEN = 0
+    ACCEPT = 1
+    RESIDUAL = 2
+
+
+class Noise:
+    """Noise without a state: a function of seed, absolute position, stream and token id.
+
+    So a token's noise is the same whoever asks for it, target or draft, in whatever round
+    (coupled noise, methods for drafting section 3). The hash is SplitMix64's finaliser (Steele,
+    Lea, Flood 2014), applied to position and id in turn.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._key = _mix_int(seed & _MASK)
+
+    def gumbel(self, position: int, ids: Ids, stream: int = Stream.TOKEN) -> Floats:
+        """Standard Gumbel noise, one number per id."""
+        key = np.uint64(self._at(position, stream))
+        hashed = _mix(_mix(ids.astype(np.uint64) * _GOLDEN + key) + _GOLDEN)
+        uniform = ((hashed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        noise: Floats = -np.log(-np.log(uniform))
+        return noise
+
+    def uniform(self, position: int, stream: int = Stream.ACCEPT) -> float:
+        """A number in (0, 1)."""
+        return ((_mix_int(self._at(position, stream)) >> 11) + 0.5) * 2.0**-53
+
+    def _at(self, position: int, stream: int) -> int:
+        return _mix_int((self._key + (position * 4 + stream + 1) * int(_GOLDEN)) & _MASK)
+
+
+_MASK = (1 << 64) - 1
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _mix_int(x: int) -> int:
+    return int(_mix(np.array([x], dtype=np.uint64))[0])
+
+
+def choose(p: Distribution, noise: Noise, position: int, stream: int = Stream.TOKEN) -> int:
+    """A token drawn from `p`: argmax(log p + Gumbel noise); the lowest index wins a tie."""
+    if len(p.ids) == 1:
+        return int(p.ids[0])
+    return int(p.ids[np.argmax(np.log(p.probs) + noise.gumbel(position, p.ids, stream))])
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How the tokens of one answer are chosen: settings without a None, and the noise.
+
+    `answer_start` is the position of the answer's first token: presence and frequency penalties
+    look no further back.
+    """
+
+    sampling: Sampling
+    noise: Noise
+    answer_start: int = 0
+    verification: str = "coupled"
+
+    def distributions(
+        self, logits: torch.Tensor, tokens: Sequence[int], draft: Sequence[int] = ()
+    ) -> list[Distribution]:
+        """One distribution per row of `logits` [rows, vocab]; row i follows tokens + draft[:i].
+
+        Order: penalties, bias, temperature, top-k, top-p, min-p. Raises EngineError when a row
+        holds no number to choose by.
+        """
+        rows = logits.float()
+        if self._penalises:
+            rows = self._penalised(rows, tokens, draft)
+        if not bool(torch.isfinite(rows.amax(dim=-1)).all()):
+            raise EngineError(
+                "not_a_number",
+                "The model computed no valid probabilities (not a number). Its weights may be "
+                "damaged, or the precision too low for it.",
+            )
+        if self._temperature < GREEDY_BELOW:
+            return [one_hot(token) for token in rows.argmax(dim=-1).tolist()]
+        kept = _survivors(rows, self.sampling.top_k or 0)
+        return [self._truncated(ids, values) for ids, values in kept]
+
+    @property
+    def _temperature(self) -> float:
+        return self.sampling.temperature or 0.0
+
+    @cached_property
+    def _penalises(self) -> bool:
+        s = self.sampling
+        neutral = s.repetition_penalty in (None, 1.0)
+        return not neutral or bool(s.presence_penalty or s.frequency_penalty or s.logit_bias)
+
+    def _penalised(
+        self, rows: torch.Tensor, tokens: Sequence[int], draft: Sequence[int]
+    ) -> torch.Tensor:
+        rows = rows.clone()
+        vocab = rows.shape[-1]
+        history = np.array([*tokens, *draft], dtype=np.int64)
+        for i, row in enumerate(rows):
+            seen = history[: len(tokens) + i]
+            self._penalise_repetition(row, np.unique(seen[seen < vocab]))
+            answer = seen[self.answer_start :]
+            self._penalise_counts(row, *np.unique(answer[answer < vocab], return_counts=True))
+            for token, bias in self.sampling.logit_bias.items():
+                if 0 <= token < vocab:
+                    row[token] += bias
+        return rows
+
+    def _penalise_repetition(self, row: torch.Tensor, seen: Ids) -> None:
+        """Divide positive logits, multiply negative ones (Keskar et al. 2019, CTRL, section 4.1)."""
+        penalty = self.sampling.repetition_penalty or 1.0
+        if penalty != 1.0 and len(seen):
+            ids = torch.from_numpy(seen).to(row.device)
+            row[ids] = torch.where(row[ids] > 0, row[ids] / penalty, row[ids] * penalty)
+
+    def _penalise_counts(self, row: torch.Tensor, seen: Ids, counts: Ids) -> None:
+        """Subtract presence once and frequency per occurrence, as OpenAI's API defines them."""
+        s = self.sampling
+        if (s.presence_penalty or s.frequency_penalty) and len(seen):
+            ids = torch.from_numpy(seen).to(row.device)
+            weight = torch.from_numpy(counts).to(row)
+            row[ids] -= s.presence_penalty + s.frequency_penalty * weight
+
+    def _truncated(self, ids: Ids, logits: Floats) -> Distribution:
+        s = self.sampling
+        order = np.lexsort((ids, -logits))
+        ids, logits = ids[order], logits[order]
+        probs = _softmax(logits / self._temperature)
+        if s.top_p is not None and s.top_p < 1.0:
+            # the smallest set that reaches top_p: all whose predecessors do not
+            keep = int(np.searchsorted(np.cumsum(probs), s.top_p) + 1)
+            ids, probs = ids[:keep], probs[:keep]
+        if s.min_p:
+            keep = int((probs >= s.min_p * probs[0]).sum())
+            ids, probs = ids[:keep], probs[:keep]
+        alive = probs > 0
+        ids, probs = ids[alive], probs[alive]
+        return Distribution(ids, probs / probs.sum())
+
+
+def _survivors(rows: torch.Tensor, top_k: int) -> list[tuple[Ids, Floats]]:
+    """Ids and logits of each row's `top_k` largest (0: of all); equals of the last one stay too."""
+    if 0 < top_k < rows.shape[-1]:
+        least = torch.topk(rows, top_k, dim=-1).values[:, -1:]
+        kept = rows >= least
+    else:
+        kept = torch.isfinite(rows)
+    found = []
+    for row, mask in zip(rows, kept, strict=True):
+        ids = mask.nonzero().squeeze(-1)
+        found.append((ids.cpu().numpy(), row[ids].double().cpu().numpy()))
+    return found
+
+
+def _softmax(x: Floats) -> Floats:
+    e: Floats = np.exp(x - x.max())
+    return e / e.sum()
+
