@@ -56,7 +56,7 @@ class Sampling:
 
     def over(self, defaults: "Sampling") -> "Sampling":
         """These settings, with what is None taken from `defaults`."""
-        names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "max_tokens")
+        names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
         missing = {n: getattr(defaults, n) for n in names if getattr(self, n) is None}
         return replace(self, **missing)
 
@@ -164,6 +164,7 @@ class Usage:
     drafted_at: tuple[int, ...] = ()
     accepted_at: tuple[int, ...] = ()
     time_to_first_token: float | None = None
+    prefill_seconds: float = 0.0
     seconds: float = 0.0
     draft_seconds: float = 0.0
     verify_seconds: float = 0.0
@@ -208,11 +209,9 @@ class Usage:
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Tokens after the first, over the time they took; prefill is not in it."""
-        if self.time_to_first_token is None or self.tokens < 2:
-            return None
-        span = self.seconds - self.time_to_first_token
-        return (self.tokens - 1) / span if span > 0 else None
+        """Tokens over the time they took, the prefill of target and draft left out."""
+        span = self.seconds - self.prefill_seconds
+        return self.tokens / span if self.tokens and span > 0 else None
 
 
 def _raised(counts: tuple[int, ...], upto: int, width: int = 0) -> tuple[int, ...]:

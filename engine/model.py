@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 PREFILL_CHUNK = 256
 
 
+def next_border(position: int) -> int:
+    """The end of the prompt chunk that `position` lies in."""
+    return (position // PREFILL_CHUNK + 1) * PREFILL_CHUNK
+
+
 class LanguageModel:
     """A causal language model and what it has been fed so far.
 
@@ -39,18 +44,16 @@ class LanguageModel:
         tensors = {p.data_ptr(): p for p in self.network.parameters()}.values()
         return sum(p.numel() * p.element_size() for p in tensors)
 
-    def feed(self, tokens: Sequence[int], fed: Callable[[int], None] = lambda count: None) -> None:
-        """Take `tokens` into the cache, chunk by chunk; `fed` hears how many went in each time.
+    def feed(self, tokens: Sequence[int]) -> None:
+        """Take `tokens` into the cache, chunk by chunk.
 
         Raises Cancelled when `stopped` says so; the cache then holds the chunks done.
         """
         start = 0
         while start < len(tokens):
-            room = PREFILL_CHUNK - self.cache.length % PREFILL_CHUNK
-            chunk = tokens[start : start + room]
+            chunk = tokens[start : start + next_border(self.cache.length) - self.cache.length]
             self._pass(chunk, rows=1)
             start += len(chunk)
-            fed(len(chunk))
 
     def forward(self, tokens: Sequence[int], rows: int = 1) -> torch.Tensor:
         """Feed `tokens`; the logits that follow each of the last `rows` of them, [rows, vocab].

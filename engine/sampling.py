@@ -106,7 +106,9 @@ def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _mix_int(x: int) -> int:
-    return int(_mix(np.array([x], dtype=np.uint64))[0])
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & _MASK
+    return x ^ (x >> 31)
 
 
 def choose(p: Distribution, noise: Noise, position: int, stream: int = Stream.TOKEN) -> int:

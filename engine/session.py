@@ -1,0 +1,434 @@
+"""A conversation in, chunks of its answer out: prefill, stops, limits, prefix reuse, totals.
+
+Owns the target and the drafter. Knows no window and no files but the models' own.
+"""
+
+import secrets
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from engine import guidance
+from engine.api import (
+    Chunk,
+    Drafting,
+    Finish,
+    Loaded,
+    Message,
+    Precision,
+    Progress,
+    RoundStats,
+    Sampling,
+    Usage,
+)
+from engine.decode import decode
+from engine.devices import release
+from engine.drafters import BUILT_IN
+from engine.drafters.base import Drafter, NoDrafter
+from engine.drafters.careful import CarefulDrafter
+from engine.drafters.small_model import SmallModelDrafter
+from engine.errors import Cancelled, ContextFull, DraftRefused, LoadError, Reason
+from engine.library.inspect import inspect, read_vocabulary
+from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
+from engine.model import next_border
+from engine.sampling import Noise, Policy, resolve
+from engine.text import Detokenizer, Piece, StopStrings, Thinking
+from engine.tokenizer import Prompt
+from engine.vocabulary import difference
+
+
+def _never() -> bool:
+    return False
+
+
+def _unheard(progress: Progress) -> None:
+    pass
+
+
+class Session:
+    """One target, at most one draft, and the tokens that their caches hold."""
+
+    def __init__(self, cache_folder: Path) -> None:
+        self._cache_folder = cache_folder
+        self._target: LoadedModel | None = None
+        self._draft: LoadedModel | None = None
+        self._drafter: Drafter = NoDrafter()
+        self._tokens: list[int] = []
+
+    @property
+    def target(self) -> LoadedModel:
+        """The target. Raises LoadError when none is loaded."""
+        if self._target is None:
+            raise LoadError("no_target", "No model is loaded.")
+        return self._target
+
+    @property
+    def draft(self) -> LoadedModel | None:
+        """The draft model, where the draft is a model."""
+        return self._draft
+
+    def load_target(
+        self,
+        path: Path,
+        *,
+        device: str = "auto",
+        precision: Precision | None = None,
+        progress: Report = _unheard,
+        stopped: Stopped = _never,
+    ) -> Loaded:
+        """Load the model at `path` as the target; the draft is then "none".
+
+        Raises what `loading.load` raises; the old target stays loaded and usable then.
+        """
+        new = load(
+            path,
+            cache_folder=self._cache_folder,
+            device=device,
+            precision=precision,
+            progress=progress,
+            stopped=stopped,
+        )
+        self.close()
+        self._target = new
+        return new.loaded
+
+    def choose_draft(
+        self,
+        choice: str | Path,
+        *,
+        precision: Precision | None = None,
+        progress: Report = _unheard,
+        stopped: Stopped = _never,
+    ) -> None:
+        """Draft with "none", "ngram" or the model at a path; the target stays loaded.
+
+        Raises DraftRefused when it cannot draft for this target, and what `loading.load` raises.
+        Drafting is off then.
+        """
+        self._drop_draft()
+        if choice == "none":
+            return
+        refusal = guidance.drafting_refusal(self.target.loaded.info)
+        if refusal is not None:
+            raise DraftRefused(refusal.code, refusal.template, **refusal.values)
+        if isinstance(choice, str) and choice in BUILT_IN:
+            self._use(BUILT_IN[choice]())
+            return
+        path = Path(choice)
+        self._check_pair(path)
+        loaded = self.target.loaded
+        self._draft = load(
+            path,
+            cache_folder=self._cache_folder,
+            device=loaded.device,
+            precision=precision or loaded.precision,
+            progress=progress,
+            stopped=stopped,
+        )
+        self._use(SmallModelDrafter(self._draft.model))
+
+    def close(self) -> None:
+        """Give all memory back."""
+        self._drop_draft()
+        if self._target is not None:
+            self._target.close()
+        self._target = None
+        self._tokens = []
+
+    def forget(self) -> None:
+        """Empty every cache and learned table, as a new session would have them."""
+        self.target.model.cache.empty()
+        self._drafter.reset()
+        self._tokens = []
+
+    def reply(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling = Sampling(),
+        drafting: Drafting = Drafting(),
+        *,
+        stopped: Stopped = _never,
+    ) -> Iterator[Chunk]:
+        """The answer to `messages`, a chunk per round; the last one says why it ended.
+
+        Running out of memory and `stopped` end an answer, they do not raise: the text so far is
+        kept. Raises TemplateError, and ContextFull when there is no room for an answer.
+        """
+        prompt = self.target.tokenizer.prompt(messages)
+        answer = _Answer(self, prompt, sampling, drafting, stopped)
+        self.target.model.stopped = stopped
+        if self._draft is not None:
+            self._draft.model.stopped = stopped
+        return answer.chunks()
+
+    def rewind(self, tokens: Sequence[int]) -> int:
+        """Cut every cache to what it shares with `tokens`; how many the target still holds."""
+        shared = _shared(self._tokens, tokens)
+        keep = min(shared, len(tokens) - 1)
+        self.target.model.cache.crop_to(keep)
+        self._drafter.settle(keep)
+        self._tokens = list(tokens)
+        return self.target.model.cache.length
+
+    def _use(self, drafter: Drafter) -> None:
+        self._drafter = CarefulDrafter(drafter)
+
+    def _drop_draft(self) -> None:
+        self._drafter = NoDrafter()
+        if self._draft is not None:
+            self._draft.close()
+        self._draft = None
+
+    def _check_pair(self, path: Path) -> None:
+        target, draft = self.target.loaded.info, inspect(path)
+        refusal = guidance.draft_refusal(draft)
+        if refusal is not None:
+            raise DraftRefused(refusal.code, refusal.template, **refusal.values)
+        differs = difference(read_vocabulary(target.path), read_vocabulary(path))
+        if differs is not None:
+            raise DraftRefused(
+                "other_vocabulary",
+                "{draft} cannot draft for {target}: their vocabularies differ from token {id} "
+                "on, “{target_text}” in the target and “{draft_text}” here.",
+                draft=draft.name,
+                target=target.name,
+                id=differs.token_id,
+                target_text=differs.target,
+                draft_text=differs.draft,
+            )
+
+
+@dataclass
+class _Answer:
+    """One answer while it is made."""
+
+    session: Session
+    prompt: Prompt
+    wanted: Sampling
+    drafting: Drafting
+    stopped: Stopped
+    usage: Usage = field(default_factory=Usage)
+
+    def __post_init__(self) -> None:
+        target = self.session.target
+        self.model, self.tokenizer = target.model, target.tokenizer
+        self.sampling = resolve(self.wanted, target.loaded.defaults)
+        self.tokens = list(self.prompt.ids)
+        self.start = len(self.tokens)
+        if not self.tokens:
+            raise ContextFull("empty_prompt", "There is nothing to answer.")
+        if self.start >= self.model.context:
+            raise ContextFull(
+                "context_full",
+                "The chat has {tokens} tokens; the model's context of {context} is full.",
+                tokens=self.start,
+                context=self.model.context,
+            )
+        asked = self.sampling.max_tokens
+        room = self.model.context if asked is None else min(self.model.context, self.start + asked)
+        self.limit = room
+        self.out = _Text(self.tokenizer.decode, self.sampling.stop, self.prompt.thinking)
+        self.kept: list[int] = []
+        self.shown = ""
+        self.finish: Finish | None = None
+        self.problem: Reason | None = None
+
+    def chunks(self) -> Iterator[Chunk]:
+        began = time.monotonic()
+        seed = self.sampling.seed
+        self.usage = replace(
+            self.usage,
+            prompt_tokens=self.start,
+            seed=secrets.randbits(32) if seed is None else seed,
+        )
+        notices = self.prompt.notices
+        try:
+            yield Chunk(usage=self.usage, notices=notices)
+            yield from self._prefill(began)
+            yield from self._rounds(began)
+        except Cancelled:
+            self.finish = Finish.CANCELLED
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            self._ran_out(error)
+        finally:
+            self.model.stopped = _never
+            self.session._tokens = self.tokens
+        self.usage = replace(self.usage, seconds=time.monotonic() - began)
+        yield self._last()
+
+    def _prefill(self, began: float) -> Iterator[Chunk]:
+        cached = self.session.rewind(self.tokens)
+        self.usage = replace(self.usage, cached_tokens=cached)
+        done, total = cached, self.start - 1
+        while done < total:
+            step = self.tokens[done : min(total, next_border(done))]
+            self.model.feed(step)
+            done += len(step)
+            yield Chunk(usage=self.usage, prefilled=Progress("prefill", done, total, "tokens"))
+        self.session._drafter.prefill(self.tokens[:-1])
+        self.usage = replace(self.usage, prefill_seconds=time.monotonic() - began)
+
+    def _rounds(self, began: float) -> Iterator[Chunk]:
+        policy = Policy(
+            self.sampling, Noise(self.usage.seed), self.start, self.drafting.verification
+        )
+        drafter = self.session._drafter
+        length = self.drafting.length
+        rounds = decode(
+            self.model,
+            drafter,
+            self.tokens,
+            policy,
+            draft_length=drafter.default_length if length is None else length,
+            limit=self.limit,
+        )
+        paused: Reason | None = None
+        try:
+            for new, stats in rounds:
+                taken, piece = self._take(new)
+                stats = _cut(stats, len(new), taken)
+                self._count(stats, began)
+                notices = () if drafter.pause in (None, paused) else (drafter.pause,)
+                paused = drafter.pause
+                yield self._chunk(piece, new[:taken], stats, notices)
+                if self.finish is not None:
+                    break
+                if self.stopped():
+                    raise Cancelled()
+        finally:
+            rounds.close()
+            self._forget_after_stop()
+        if self.finish is None:
+            self._reached_limit()
+
+    def _reached_limit(self) -> None:
+        if self.limit < self.model.context:
+            self.finish = Finish.LENGTH
+            return
+        self.finish = Finish.CONTEXT
+        self.problem = Reason(
+            "context_reached",
+            "The chat has reached {context} tokens, all that this model can hold.",
+            {"context": self.model.context},
+        )
+
+    def _take(self, new: Sequence[int]) -> tuple[int, Piece]:
+        """Walk a round's ids as plain decoding would; how many count, and the text they add."""
+        piece = Piece()
+        for i, token in enumerate(new):
+            if token in self.tokenizer.eos_ids:
+                self.finish = Finish.STOP
+                return i + 1, piece
+            piece = piece + self.out.push(token)
+            if self.out.stopped:
+                self.finish = Finish.STOP
+                return i + 1, piece
+        return len(new), piece
+
+    def _count(self, stats: RoundStats, began: float) -> None:
+        now = time.monotonic() - began
+        first = self.usage.time_to_first_token
+        self.usage = replace(
+            self.usage.plus(stats),
+            seconds=now,
+            time_to_first_token=now if first is None else first,
+        )
+
+    def _chunk(
+        self,
+        piece: Piece,
+        ids: Sequence[int],
+        stats: RoundStats,
+        notices: tuple[Reason, ...],
+    ) -> Chunk:
+        self.kept += ids
+        self.shown += piece.text
+        # the last token of a whole round is the target's own
+        drafted = tuple(i < stats.accepted for i in range(len(ids)))
+        return Chunk(
+            text=piece.text,
+            reasoning=piece.reasoning,
+            token_ids=tuple(ids),
+            drafted=drafted,
+            usage=self.usage,
+            round=stats,
+            notices=notices,
+        )
+
+    def _forget_after_stop(self) -> None:
+        """Drop the tokens behind a stop from the history and from every cache."""
+        del self.tokens[self.start + len(self.kept) :]
+        self.model.cache.crop_to(len(self.tokens) - 1)
+        self.session._drafter.settle(len(self.tokens) - 1)
+
+    def _ran_out(self, error: Exception) -> None:
+        """Free the memory: first the frames of the error, which hold the tensors."""
+        traceback.clear_frames(error.__traceback__)
+        error.__traceback__ = None
+        self.session.forget()
+        self.tokens = []
+        release()
+        self.finish = Finish.MEMORY
+        self.problem = Reason(
+            "no_memory",
+            "Memory ran out. The text is kept. A shorter chat or no draft model needs less.",
+        )
+
+    def _last(self) -> Chunk:
+        piece = self.out.flush()
+        self.shown += piece.text
+        return Chunk(
+            text=piece.text,
+            reasoning=piece.reasoning,
+            usage=self.usage,
+            finish=self.finish,
+            notices=(self.problem,) if self.problem else (),
+            token_ids_exact=self.tokenizer.decode(self.kept) == self.shown,
+        )
+
+
+class _Text:
+    """The stages from ids to what is shown, in order."""
+
+    def __init__(
+        self, decode_ids: Callable[[Sequence[int]], str], stops: Sequence[str], thinking: bool
+    ) -> None:
+        self._words = Detokenizer(decode_ids)
+        self._stops = StopStrings(stops)
+        self._thinking = Thinking(open_at_start=thinking)
+
+    @property
+    def stopped(self) -> bool:
+        return self._stops.hit
+
+    def push(self, token: int) -> Piece:
+        return self._thinking.push(self._stops.push(self._words.push(token)))
+
+    def flush(self) -> Piece:
+        """What was held back; nothing behind a stop string."""
+        rest = "" if self.stopped else self._stops.push(self._words.flush())
+        rest += "" if self.stopped else self._stops.flush()
+        return self._thinking.push(rest) + self._thinking.flush()
+
+
+def _cut(stats: RoundStats, made: int, taken: int) -> RoundStats:
+    """The stats of a round of which only the first `taken` of `made` tokens count.
+
+    What was drafted behind a stop was, for the answer, never judged: it is ignored.
+    """
+    if taken == made:
+        return stats
+    accepted = min(stats.accepted, taken)
+    return replace(
+        stats, accepted=accepted, ignored=stats.drafted - accepted, emitted=taken
+    )
+
+
+def _shared(a: Sequence[int], b: Sequence[int]) -> int:
+    """The length of the longest common prefix."""
+    both = zip(a, b, strict=False)
+    return next((i for i, (x, y) in enumerate(both) if x != y), min(len(a), len(b)))

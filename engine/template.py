@@ -1,0 +1,155 @@
+"""A model folder's chat template, rendered where it can do no harm.
+
+The template is untrusted: Jinja's sandbox keeps it from code and attributes, and a child process
+of its own bounds what a sandbox cannot: time and memory. Knows no tokens.
+"""
+
+import contextlib
+import datetime
+import json
+import multiprocessing
+import sys
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, NoReturn
+
+from engine.errors import TemplateError
+
+SECONDS = 2.0
+CHARACTERS = 4_000_000
+MEMORY_BYTES = 1 << 30
+# A new process imports Jinja before it answers; a busy machine needs more than the template does.
+START_SECONDS = 20.0
+
+
+class Template:
+    """A chat template. One child process renders it, started when first needed."""
+
+    def __init__(self, source: str, *, seconds: float = SECONDS) -> None:
+        self.source = source
+        self._seconds = seconds
+        self._child: tuple[BaseProcess, Connection] | None = None
+
+    def render(self, messages: Sequence[Mapping[str, str]], **values: Any) -> str:
+        """The prompt's text for `messages` ({"role", "content"}), ready for an answer.
+
+        `values` are further names the template may read, such as `bos_token`. Raises
+        TemplateError when the template raises, runs longer than its time or writes too much.
+        """
+        context = {"messages": list(messages), "add_generation_prompt": True, **values}
+        connection = self._start()
+        try:
+            connection.send((self.source, context))
+            if not connection.poll(self._seconds):
+                raise TemplateError(
+                    "template_slow",
+                    "The model's chat template ran longer than {seconds:g} s and was stopped.",
+                    seconds=self._seconds,
+                )
+            outcome, text = connection.recv()
+        except (EOFError, OSError) as error:
+            self.close()
+            raise TemplateError(
+                "template_crashed",
+                "The model's chat template needed too much memory and was stopped.",
+            ) from error
+        except TemplateError:
+            self.close()
+            raise
+        if outcome == "ok":
+            return str(text)
+        if outcome == "long":
+            raise TemplateError(
+                "template_long",
+                "The model's chat template wrote more than {characters} characters.",
+                characters=CHARACTERS,
+            )
+        raise TemplateError(
+            "template_refused", "The model's chat template refused: {message}", message=text
+        )
+
+    def close(self) -> None:
+        """End the child process."""
+        if self._child is not None:
+            process, connection = self._child
+            connection.close()
+            process.kill()
+            process.join()
+            self._child = None
+
+    def start(self) -> None:
+        """Start the child process now, so that the first prompt need not wait for it."""
+        self._start()
+
+    def _start(self) -> Connection:
+        if self._child is None or not self._child[0].is_alive():
+            self.close()
+            spawn = multiprocessing.get_context("spawn")
+            ours, theirs = spawn.Pipe()
+            process = spawn.Process(target=_serve, args=(theirs,), daemon=True)
+            process.start()
+            theirs.close()
+            self._child = process, ours
+            if not ours.poll(START_SECONDS):
+                self.close()
+                raise TemplateError(
+                    "template_crashed", "The process for the chat template did not start."
+                )
+            ours.recv()
+        return self._child[1]
+
+
+def _serve(connection: Connection) -> None:
+    """Render what comes through `connection` until it closes. Runs in the child process."""
+    environment = _environment()
+    _limit_memory()
+    with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
+        connection.send("ready")
+        while True:
+            source, context = connection.recv()
+            connection.send(_render(environment, source, context))
+
+
+def _render(environment: Any, source: str, context: Mapping[str, Any]) -> tuple[str, str]:
+    pieces: list[str] = []
+    size = 0
+    try:
+        for piece in environment.from_string(source).generate(**context):
+            pieces.append(piece)
+            size += len(piece)
+            if size > CHARACTERS:
+                return "long", ""
+    except Exception as error:
+        return "error", str(error)[:500] or type(error).__name__
+    return "ok", "".join(pieces)
+
+
+def _environment() -> Any:
+    """Jinja as chat templates expect it, the set-up that transformers documents for them."""
+    from jinja2.exceptions import TemplateError as JinjaError
+    from jinja2.ext import loopcontrols
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    def raise_exception(message: str) -> NoReturn:
+        raise JinjaError(message)
+
+    def tojson(value: Any, indent: int | None = None, **_: Any) -> str:
+        return json.dumps(value, ensure_ascii=False, indent=indent)
+
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
+    )
+    environment.filters["tojson"] = tojson
+    environment.globals["raise_exception"] = raise_exception
+    environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
+    return environment
+
+
+def _limit_memory() -> None:
+    """Bound the child's memory where the system can; elsewhere only time bounds it."""
+    if sys.platform != "win32":
+        import resource
+
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))

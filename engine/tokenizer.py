@@ -1,0 +1,202 @@
+"""Text to ids and back, and a conversation to the ids of a prompt.
+
+Wraps a tokenizer object that `loading` made, and the folder's chat template. Knows no model.
+"""
+
+import hashlib
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from engine.api import Message
+from engine.errors import Reason, TemplateError
+from engine.template import Template
+from engine.text import CLOSE, OPEN
+
+if TYPE_CHECKING:
+    import tokenizers
+
+FOLDED = Reason(
+    "system_folded",
+    "This model's template takes no system text, so it was put before the first message.",
+)
+MERGED = Reason(
+    "roles_merged",
+    "This model's template wants messages to alternate, so neighbouring ones were joined.",
+)
+NO_TEMPLATE = Reason(
+    "no_template",
+    "This model has no chat template: it continues the text, and may not answer it.",
+)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """The ids of a conversation, ready for an answer.
+
+    `answers` are the positions that earlier answers take up, as generated; `thinking` says that
+    the template has opened a thinking block.
+    """
+
+    ids: list[int]
+    answers: tuple[range, ...] = ()
+    thinking: bool = False
+    notices: tuple[Reason, ...] = ()
+
+
+@dataclass
+class Tokenizer:
+    """A vocabulary with its chat template.
+
+    `eos_ids` end an answer; `special_tokens` are the names a template may read, such as
+    "bos_token", with their text.
+    """
+
+    backend: "tokenizers.Tokenizer"
+    eos_ids: frozenset[int] = frozenset()
+    template: Template | None = None
+    special_tokens: Mapping[str, str] = field(default_factory=dict)
+    add_bos: bool = False
+
+    def __post_init__(self) -> None:
+        added = self.backend.get_added_tokens_decoder()
+        self._special = {i for i, token in added.items() if token.special} | self.eos_ids
+        self._special -= {i for i, token in added.items() if token.content in (OPEN, CLOSE)}
+        source = self.template.source if self.template else ""
+        # What a user may not type into being: special tokens, and others the template gives a
+        # meaning to.
+        names = {t.content for t in added.values() if t.special or t.content in source}
+        longest_first = sorted((n for n in names if len(n) > 1), key=len, reverse=True)
+        self._control = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names this vocabulary: ids are only worth something together with it."""
+        return hashlib.sha256(self.backend.to_str().encode()).hexdigest()
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of `text`; names of control tokens in it become those tokens."""
+        return list(self.backend.encode(text, add_special_tokens=False).ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of `ids`, control tokens left out; thinking tags stay."""
+        kept = [i for i in ids if i not in self._special]
+        return str(self.backend.decode(kept, skip_special_tokens=False))
+
+    def prompt(self, messages: Sequence[Message]) -> Prompt:
+        """The conversation as the model's template writes it, with what typed text may not do.
+
+        An answer that still has the ids it was generated as keeps them. Text in a message never
+        becomes a control token. Raises TemplateError when the template takes the conversation in
+        no form.
+        """
+        if self.template is None:
+            return self._without_template(messages)
+        marks = _Marks(messages)
+        problem: TemplateError | None = None
+        for shape, notices in _shapes(messages):
+            turns = [
+                {"role": m.role, "content": marks.protect(m, self._control, self.fingerprint)}
+                for m in shape
+            ]
+            try:
+                text = self.template.render(turns, **self.special_tokens)
+            except TemplateError as error:
+                if error.code != "template_refused":
+                    raise
+                problem = problem or error
+                continue
+            ids, answers = self._spliced(text, marks)
+            thinking = text.rstrip().endswith(OPEN)
+            return Prompt(ids, answers, thinking, notices)
+        assert problem is not None
+        raise problem
+
+    def _without_template(self, messages: Sequence[Message]) -> Prompt:
+        marks = _Marks(messages)
+        parts = [marks.protect(m, self._control, self.fingerprint) for m in messages]
+        ids, answers = self._spliced("\n".join(parts), marks)
+        bos = self.backend.token_to_id(self.special_tokens.get("bos_token", ""))
+        if self.add_bos and bos is not None:
+            ids = [bos, *ids]
+            answers = tuple(range(r.start + 1, r.stop + 1) for r in answers)
+        return Prompt(ids, answers, False, (NO_TEMPLATE,))
+
+    def _spliced(self, text: str, marks: "_Marks") -> tuple[list[int], tuple[range, ...]]:
+        """Ids of a rendered prompt: generated answers as they were, broken tokens as text."""
+        ids: list[int] = []
+        answers = []
+        for part, message in marks.split(text):
+            if message is None:
+                ids += self.encode(part)
+                continue
+            kept = list(message.token_ids or ())
+            while kept and kept[-1] in self.eos_ids:
+                kept.pop()
+            answers.append(range(len(ids), len(ids) + len(kept)))
+            ids += kept
+        return ids, tuple(answers)
+
+
+class _Marks:
+    """Private-use characters that stand in a prompt for what the template must not touch.
+
+    One breaks the names of control tokens that a user typed; others stand for whole answers
+    whose ids are known. Characters that occur in no message are chosen, so nothing is mistaken.
+    """
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        used = set("".join(m.content for m in messages))
+        unused = (chr(c) for c in range(0xE000, 0xF8FF) if chr(c) not in used)
+        self._break, self._quote = itertools.islice(unused, 2)
+        self._answers: list[Message] = []
+
+    def protect(self, message: Message, control: re.Pattern[str], vocabulary: str) -> str:
+        """The text to hand to the template for `message`."""
+        if message.token_ids and message.vocabulary == vocabulary:
+            if message not in self._answers:
+                self._answers.append(message)
+            return f"{self._quote}{self._answers.index(message)}{self._quote}"
+        broken = control.sub(lambda m: m[0][:1] + self._break + m[0][1:], message.content)
+        return broken
+
+    def split(self, text: str) -> list[tuple[str, Message | None]]:
+        """The rendered text in order: (text, None) or ("", the answer to splice in)."""
+        parts: list[tuple[str, Message | None]] = []
+        for i, piece in enumerate(re.split(f"{self._quote}([0-9]+){self._quote}", text)):
+            if i % 2:
+                parts.append(("", self._answers[int(piece)]))
+            else:
+                parts += [(part, None) for part in piece.split(self._break) if part]
+        return parts
+
+
+def _shapes(messages: Sequence[Message]) -> list[tuple[list[Message], tuple[Reason, ...]]]:
+    """The conversation in forms a stricter template may take, mildest first."""
+    system = [m.content for m in messages if m.role == "system"]
+    rest = [m for m in messages if m.role != "system"]
+    joined = "\n\n".join(system)
+    whole = [Message("system", joined), *rest] if system else rest
+    shapes: list[tuple[list[Message], tuple[Reason, ...]]] = [(whole, ())]
+    if system and rest and rest[0].role == "user":
+        first = Message("user", f"{joined}\n\n{rest[0].content}")
+        rest = [first, *rest[1:]]
+        shapes.append((rest, (FOLDED,)))
+    merged = _merged(rest)
+    if len(merged) < len(rest):
+        shapes.append((merged, (FOLDED, MERGED) if system else (MERGED,)))
+    return shapes
+
+
+def _merged(messages: Sequence[Message]) -> list[Message]:
+    """Neighbours of the same role made one."""
+    return [
+        group[0] if len(group) == 1 else Message(role, "\n\n".join(m.content for m in group))
+        for role, group in (
+            (role, list(members))
+            for role, members in itertools.groupby(messages, key=lambda m: m.role)
+        )
+    ]
