@@ -62,7 +62,7 @@ class Cache:
     def opened(self) -> DynamicCache:
         """The cache to hand to the model, cut to `length`."""
         for layer in self._inner.layers:
-            if isinstance(layer, LinearAttentionCacheLayerMixin):
+            if isinstance(layer, LinearAttentionCacheLayerMixin) or not layer.is_initialized:
                 continue
             surplus = layer.get_seq_length() - self._length
             if surplus > 0 or isinstance(layer, DynamicSlidingWindowLayer):

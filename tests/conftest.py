@@ -7,6 +7,9 @@ import pytest
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+# tiny models are slower on two threads than on one, and far slower on a busy machine
+if "SLIPSTREAM_TEST_MODELS" not in os.environ:
+    os.environ["OMP_NUM_THREADS"] = "1"
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,198 @@
+"""Caches rewind to any length, or empty themselves; either way the next pass is right."""
+
+import pytest
+import torch
+from engine.cache import Cache
+from engine.errors import Cancelled
+from engine.model import PREFILL_CHUNK, LanguageModel
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from tests.tiny import language_model
+
+WINDOW = 16
+PROMPT = [(7 * i) % 250 for i in range(60)]
+
+
+def sliding_model() -> LanguageModel:
+    """Gemma 3 shapes: a window of 16 in three layers of four."""
+    config = AutoConfig.for_model(
+        "gemma3_text",
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        vocab_size=262,
+        max_position_embeddings=512,
+        sliding_window=WINDOW,
+        layer_types=["sliding_attention"] * 3 + ["full_attention"],
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        network = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    return LanguageModel(network, 512)
+
+
+def hybrid_model() -> LanguageModel:
+    config = AutoConfig.for_model(
+        "mamba2",
+        hidden_size=64,
+        num_heads=4,
+        head_dim=32,
+        state_size=16,
+        expand=2,
+        n_groups=1,
+        num_hidden_layers=2,
+        vocab_size=262,
+        chunk_size=32,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        network = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    return LanguageModel(network, 512)
+
+
+MODELS = {"full": language_model, "sliding": sliding_model, "recurrent": hybrid_model}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request):
+    return MODELS[request.param]()
+
+
+def fresh(model, tokens):
+    """Logits after `tokens`, from an empty cache."""
+    model.cache.empty()
+    return model.forward(tokens)
+
+
+def test_a_pass_in_parts_equals_one_pass(model):
+    whole = fresh(model, PROMPT)
+    model.cache.empty()
+    for start in range(0, len(PROMPT), 7):
+        parts = model.forward(PROMPT[start : start + 7])
+    assert torch.allclose(parts, whole, atol=1e-4)
+    assert model.cache.length == len(PROMPT)
+
+
+@pytest.mark.parametrize("length", [59, 57, 50, 44, 30, 15, 1, 0])
+def test_a_rewound_cache_continues_as_a_fresh_one(model, length):
+    """One pass of 10 beyond 50 tokens, then back to `length`, then on with other tokens."""
+    other = [200, 201, 202]
+    expected = fresh(model, PROMPT[:length] + other)
+    model.cache.empty()
+    model.forward(PROMPT[:50])
+    model.forward(PROMPT[50:])
+    model.cache.crop_to(length)
+    assert model.cache.length in (length, 0)
+    # a cache that emptied itself is fed again from the start
+    got = model.forward((PROMPT[:length] + other)[model.cache.length :])
+    assert torch.allclose(got, expected, atol=1e-4)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    moves=st.lists(st.tuples(st.integers(1, 30), st.integers(0, 30), st.integers(0, 4)), max_size=6)
+)
+@pytest.mark.parametrize("kind", MODELS)
+def test_any_sequence_of_passes_and_rewinds_equals_a_fresh_cache(kind, moves):
+    """What is fed is always tokens[cache.length:], as the loop does it."""
+    model = _kept(kind)
+    model.cache.empty()
+    tokens = [1]
+    model.forward(tokens)
+    for fed, back, again in moves:
+        tokens = tokens + [(len(tokens) * 31 + fed + i) % 250 for i in range(fed)]
+        model.forward(tokens[model.cache.length :])
+        tokens = tokens[: max(1, len(tokens) - back)]
+        model.cache.crop_to(len(tokens) - 1)
+        model.cache.crop_to(max(len(tokens) - 1 - again, 0))
+        assert model.cache.length <= len(tokens) - 1
+    model.cache.crop_to(len(tokens) - 1)
+    got = model.forward(tokens[model.cache.length :])
+    assert torch.allclose(got, fresh(model, tokens), atol=1e-4)
+
+
+_MADE: dict[str, LanguageModel] = {}
+
+
+def _kept(kind):
+    if kind not in _MADE:
+        _MADE[kind] = MODELS[kind]()
+    return _MADE[kind]
+
+
+def test_cropping_twice_and_to_more_than_there_is_changes_nothing(model):
+    model.cache.empty()
+    model.forward(PROMPT[:8])
+    for length in (100, 8, 8):
+        model.cache.crop_to(length)
+        assert model.cache.length == 8
+
+
+def test_a_window_forgets_and_full_attention_does_not():
+    """Bytes held, so that the memory estimate has something true to be compared with."""
+    full, windowed = language_model(), sliding_model()
+    per_token = 2 * 2 * 16 * 4  # keys and values, 2 heads of 16, float32
+    for model in (full, windowed):
+        for start in range(0, 60, 20):
+            model.forward(PROMPT[start : start + 20])
+        model.cache.opened()
+    assert full.cache.nbytes == 2 * 60 * per_token
+    assert windowed.cache.nbytes == (60 + 3 * (WINDOW - 1)) * per_token
+
+
+def test_an_emptied_cache_holds_no_memory(model):
+    model.forward(PROMPT[:4])
+    model.cache.empty()
+    assert model.cache.nbytes == 0
+    assert model.cache.length == 0
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_a_pass_broken_off_midway_leaves_the_cache_as_it_was(model, layer):
+    """Some layers have taken the tokens in and some not; a stop does that."""
+    expected = fresh(model, PROMPT[:25])
+    model.cache.empty()
+    model.forward(PROMPT[:20])
+    asked = iter([False] * layer + [True] * 100)
+    model.stopped = lambda: next(asked)
+    with pytest.raises(Cancelled):
+        model.forward(PROMPT[40:50])
+    model.stopped = lambda: False
+    assert model.cache.length in (20, 0)
+    got = model.forward(PROMPT[:25][model.cache.length :])
+    assert torch.allclose(got, expected, atol=1e-4)
+
+
+def test_a_long_prompt_is_fed_in_chunks_with_absolute_borders(monkeypatch):
+    model = language_model(max_position_embeddings=2048)
+    sizes = []
+    passed = model._pass
+    monkeypatch.setattr(
+        model, "_pass", lambda tokens, rows: sizes.append(len(tokens)) or passed(tokens, rows)
+    )
+    model.forward([5] * 10)
+    model.feed([5] * (2 * PREFILL_CHUNK))
+    assert sizes == [10, PREFILL_CHUNK - 10, PREFILL_CHUNK, 10]
+
+
+def test_the_logits_of_a_long_pass_are_those_of_its_last_rows():
+    model = language_model(max_position_embeddings=2048)
+    tokens = [(i * 13) % 250 for i in range(PREFILL_CHUNK + 40)]
+    model.forward(tokens[:-3])
+    one_by_one = torch.cat([model.forward([t]) for t in tokens[-3:]])
+    model.cache.empty()
+    assert torch.allclose(model.forward(tokens, rows=3), one_by_one, atol=1e-4)
+
+
+def test_a_tied_matrix_counts_once():
+    tied = language_model(tie_word_embeddings=True).memory_bytes
+    assert language_model().memory_bytes - tied == 262 * 64 * 4
+
+
+def test_a_cache_needs_no_weights():
+    assert Cache(AutoConfig.for_model("llama", num_hidden_layers=2)).length == 0

@@ -1,0 +1,325 @@
+"""The token loop: the same ids with any drafter, a cache that is always a prefix."""
+
+import pytest
+import torch
+from engine.api import RoundStats, Usage
+from engine.decode import decode
+from engine.drafters import NGramDrafter
+from engine.drafters.base import NoDrafter
+from engine.drafters.careful import CarefulDrafter
+from engine.drafters.small_model import SmallModelDrafter
+from engine.errors import Cancelled
+from engine.verify import Draft
+
+from tests.tiny import Adversary, language_model, plain, policy, run
+
+# Text that repeats, so that lookup has something to find.
+PROMPTS = [
+    list(b"the cat sat on the mat, the cat sat on the "),
+    list(b"abcabcabcabc"),
+    list(b"1, 2, 3, 1, 2, 3, 1, 2, "),
+    list(b"for i in range(10): print(i)\nfor i in range("),
+    list(b"a"),
+]
+MORE_PROMPTS = PROMPTS + [list(f"prompt {i}: {'xy' * i} {i}".encode()) for i in range(15)]
+
+DRAFTERS = {
+    "none": NoDrafter,
+    "copy": lambda: SmallModelDrafter(language_model()),
+    "weak": lambda: SmallModelDrafter(language_model(layers=1)),
+    "ngram": NGramDrafter,
+    "rubbish": Adversary,
+}
+
+
+@pytest.fixture(scope="module")
+def target():
+    return language_model()
+
+
+@pytest.fixture(scope="module", params=DRAFTERS)
+def drafter(request):
+    made = DRAFTERS[request.param]()
+    made.label = request.param
+    return made
+
+
+@pytest.fixture(scope="module")
+def expect(target):
+    """Plain decoding of a prompt; each is decoded once for all drafters."""
+    known = {}
+
+    def decoded(prompt, tokens, seed, temperature):
+        key = (tuple(prompt), tokens, seed, temperature)
+        if key not in known:
+            choose = policy(temperature=temperature, seed=seed, answer_start=len(prompt))
+            known[key] = plain(target, prompt, tokens=tokens, choose=choose)
+        return known[key]
+
+    return decoded
+
+
+def assert_equal_to_plain(target, drafter, expect, prompts, tokens, length, temperature):
+    accepted = 0
+    for seed, prompt in enumerate(prompts):
+        choose = policy(temperature=temperature, seed=seed, answer_start=len(prompt))
+        expected = expect(prompt, tokens, seed, temperature)
+        got, _, right = run(
+            target, drafter, prompt, tokens=tokens, draft_length=length, choose=choose
+        )
+        assert got == expected
+        accepted += right
+    if drafter.label in ("none", "rubbish"):
+        assert accepted == 0
+    else:
+        assert accepted > 0
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@pytest.mark.parametrize("length", [1, 3, 7])
+def test_ids_equal_plain_decoding(target, drafter, expect, length, temperature):
+    """EXA-1 a, and the same at a temperature."""
+    assert_equal_to_plain(target, drafter, expect, PROMPTS, 32, length, temperature)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@pytest.mark.parametrize("length", [1, 3, 7, 16])
+def test_ids_equal_plain_decoding_on_the_full_grid(target, drafter, expect, length, temperature):
+    assert_equal_to_plain(target, drafter, expect, MORE_PROMPTS, 64, length, temperature)
+
+
+@pytest.mark.parametrize("verification", ["coupled", "rejection"])
+def test_a_copy_of_the_target_is_always_right(target, verification):
+    choose = policy(temperature=0.8, verification=verification)
+    _, drafted, accepted = run(
+        target, DRAFTERS["copy"](), PROMPTS[0], tokens=33, draft_length=4, choose=choose
+    )
+    assert drafted == accepted > 20
+
+
+def test_penalties_and_bias_hold_in_every_row(target, drafter):
+    prompt = PROMPTS[1]
+    choose = policy(
+        temperature=0.8,
+        frequency_penalty=2.0,
+        repetition_penalty=1.3,
+        logit_bias={97: -1e9},
+        answer_start=len(prompt),
+    )
+    expected = plain(target, prompt, tokens=32, choose=choose)
+    got, _, _ = run(target, drafter, prompt, tokens=32, draft_length=5, choose=choose)
+    assert got == expected
+    assert 97 not in got
+
+
+@pytest.mark.parametrize("widths", [(640, 512), (512, 640)])
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_models_padded_to_different_widths_work_together(widths, temperature):
+    """VOC-1, either way round; ids that one of them lacks are never fed to it."""
+    target = language_model(vocab_size=widths[0])
+    draft = SmallModelDrafter(language_model(vocab_size=widths[1], layers=1))
+    fed = {"target": 0, "draft": 0}
+    for name, model in (("target", target), ("draft", draft.model)):
+        embed = model.network.get_input_embeddings()
+        embed.register_forward_pre_hook(
+            lambda _, args, name=name: fed.update({name: max(fed[name], int(args[0].max()))})
+        )
+    for prompt in PROMPTS[:3]:
+        choose = policy(temperature=temperature)
+        expected = plain(target, prompt, tokens=32, choose=choose)
+        got, drafted, _ = run(target, draft, prompt, tokens=32, draft_length=4, choose=choose)
+        assert got == expected
+        assert drafted > 0
+    assert fed["target"] < widths[0]
+    assert fed["draft"] < widths[1]
+
+
+def test_ids_that_nobody_knows_count_as_rejected(target):
+    rounds = list(
+        decode(
+            target, Adversary(), [0, 1, 2], policy(), draft_length=4, limit=10
+        )
+    )
+    assert all(s.drafted == s.rejected for _, s in rounds)
+    assert sum(s.drafted for _, s in rounds) > 0
+
+
+def test_the_draft_is_cut_to_the_room_left(target):
+    """Never more tokens than asked for, and never a position beyond the limit."""
+    for limit in range(4, 12):
+        target.cache.empty()
+        tokens = [1, 2, 3]
+        copy = DRAFTERS["copy"]()
+        for _ in decode(target, copy, tokens, policy(), draft_length=7, limit=limit):
+            pass
+        assert len(tokens) == limit
+
+
+class Watched:
+    """Checks at each round that every cache holds a prefix of tokens[:-1]."""
+
+    def __init__(self, drafter, target):
+        self.inner, self.target, self.rounds = drafter, target, 0
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def propose(self, tokens, limit, choose):
+        self.check(tokens)
+        self.rounds += 1
+        return self.inner.propose(tokens, limit, choose)
+
+    def check(self, tokens):
+        caches = [self.target.cache]
+        if isinstance(self.inner, SmallModelDrafter):
+            caches.append(self.inner.model.cache)
+        for cache in caches:
+            assert cache.length <= len(tokens) - 1
+        if isinstance(self.inner, NGramDrafter):
+            assert self.inner._tokens == tokens[: len(self.inner._tokens)]
+            assert len(self.inner._tokens) <= len(tokens) - 1
+
+
+@pytest.mark.parametrize("ending", ["close", "exception", "limit"])
+def test_caches_hold_a_prefix_at_every_round_and_at_the_end(target, drafter, ending):
+    target.cache.empty()
+    drafter.reset()
+    watched = Watched(drafter, target)
+    tokens = list(PROMPTS[0])
+    rounds = decode(target, watched, tokens, policy(), draft_length=3, limit=len(tokens) + 20)
+    try:
+        for n, _ in enumerate(rounds):
+            if ending == "close" and n == 2:
+                rounds.close()
+            if ending == "exception" and n == 2:
+                with pytest.raises(ZeroDivisionError):
+                    rounds.throw(ZeroDivisionError())
+    finally:
+        watched.check(tokens)
+    assert watched.rounds >= 3
+
+
+def test_an_exception_in_the_middle_of_a_pass_leaves_a_state_that_goes_on_right(target):
+    prompt = PROMPTS[0]
+    expected = plain(target, prompt, tokens=12, choose=policy())
+    copy = DRAFTERS["copy"]()
+    for broken in (target, copy.model):
+        target.cache.empty()
+        copy.reset()
+        tokens = list(prompt)
+        rounds = decode(target, copy, tokens, policy(), draft_length=3, limit=len(prompt) + 12)
+        next(rounds)
+        calls = iter([False])  # the second layer asked breaks off
+        broken.stopped = lambda calls=calls: next(calls, True)
+        try:
+            with pytest.raises(Cancelled):
+                next(rounds)
+        finally:
+            broken.stopped = lambda: False
+        for _ in decode(target, copy, tokens, policy(), draft_length=3, limit=len(prompt) + 12):
+            pass
+        assert tokens[len(prompt) :] == expected
+
+
+def test_a_draft_with_a_smaller_context_pauses_and_the_answer_goes_on():
+    """RBK-2 a, with learned positions, which have no row beyond the last."""
+    from engine.model import LanguageModel
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model(
+        "gpt2", n_embd=64, n_layer=2, n_head=4, vocab_size=262, n_positions=64
+    )
+    draft = SmallModelDrafter(LanguageModel(AutoModelForCausalLM.from_config(config).eval(), 64))
+    target = language_model()
+    prompt = list(b"a" * 50)
+    expected = plain(target, prompt, tokens=100, choose=policy())
+    got, drafted, _ = run(target, draft, prompt, tokens=100, draft_length=4, choose=policy())
+    assert got == expected
+    assert 0 < drafted < 64
+    assert draft.pause is not None
+    assert draft.pause.values["context"] == 64
+    long = list(b"a" * 200)
+    assert run(target, draft, long, tokens=10, draft_length=4, choose=policy())[1] == 0
+
+
+class Broken(NoDrafter):
+    name, default_length = "broken", 4
+
+    def propose(self, tokens, limit, choose):
+        if len(tokens) > 20:
+            raise RuntimeError("draft is gone")
+        return Draft((1,) * limit)
+
+
+def test_a_drafter_that_breaks_does_not_end_the_answer(target):
+    prompt = list(range(10))
+    expected = plain(target, prompt, tokens=20, choose=policy())
+    careful = CarefulDrafter(Broken())
+    assert careful.pause is None
+    got, drafted, _ = run(target, careful, prompt, tokens=20, draft_length=2, choose=policy())
+    assert got == expected
+    assert drafted > 0
+    assert careful.pause is not None
+    assert "draft is gone" in careful.pause.text
+
+
+def usage_of(*rounds: tuple[int, int]) -> Usage:
+    usage = Usage()
+    for drafted, accepted in rounds:
+        usage = usage.plus(RoundStats(drafted=drafted, accepted=accepted, emitted=accepted + 1))
+    return usage
+
+
+def test_what_follows_the_first_mismatch_is_rejected():
+    """SPC-1 a: match mask T F T T."""
+    from engine.verify import accept
+
+    from tests.engine.test_verify import distribution
+
+    rows = [distribution([0, 0, 1.0])] * 5
+    new = accept(rows, Draft((2, 0, 2, 2)), policy(), 0)
+    usage = usage_of((4, len(new) - 1))
+    assert (usage.accepted, usage.drafted, usage.rejected) == (1, 4, 3)
+
+
+def test_nothing_drafted_has_no_rate():
+    """SPC-1 b."""
+    usage = usage_of((0, 0), (0, 0))
+    assert usage.acceptance_rate is None
+    assert usage.tokens_per_round is None
+    assert usage.accepted_by_position == ()
+    assert usage.plain_steps == 2
+
+
+def test_rates_are_sums_over_the_rounds():
+    """SPC-1 c."""
+    usage = usage_of((4, 4), (4, 0), (2, 1))
+    assert (usage.accepted, usage.drafted) == (5, 10)
+    assert usage.acceptance_rate == 0.5
+    assert usage.tokens == 8
+    assert usage.accepted + usage.rejected + usage.ignored == usage.drafted
+
+
+def test_rates_by_position_divide_by_the_rounds_that_drafted_so_far():
+    usage = usage_of((4, 4), (4, 0), (2, 1))
+    assert usage.accepted_by_position == (2 / 3, 1 / 3, 1 / 2, 1 / 2)
+    assert usage_of((4, 2), (4, 3)).accepted_by_position == (1, 1, 0.5, 0)
+
+
+def test_bf16_differs_only_where_the_best_two_are_close():
+    """EXA-1 b: a first difference needs a near-tie of about one bf16 step."""
+    target = language_model()
+    target.network.to(torch.bfloat16)
+    draft = SmallModelDrafter(language_model(layers=1))
+    draft.model.network.to(torch.bfloat16)
+    for prompt in PROMPTS:
+        expected = plain(target, prompt, tokens=32, choose=policy())
+        got, _, _ = run(target, draft, prompt, tokens=32, draft_length=4, choose=policy())
+        first = next((i for i, (a, b) in enumerate(zip(got, expected, strict=True)) if a != b), None)
+        if first is None:
+            continue
+        target.cache.empty()
+        best = target.forward(prompt + expected[:first])[0].float().topk(2).values
+        step = 2.0 ** (torch.floor(torch.log2(best[0].abs())) - 7)
+        assert best[0] - best[1] <= 2 * step
