@@ -30,7 +30,8 @@ from engine import vocabulary
 from engine.errors import Incomplete, LoadError, Unsupported
 from engine.library.gguf import Header, TensorInfo
 
-CHUNK = 2**18  # numbers dequantised at once: larger pieces leave the CPU's cache (measured)
+# Numbers dequantised at once: larger pieces leave the CPU's cache (measured). Whole blocks.
+CHUNK = 2**17
 ROPE_FACTORS = "rope_freqs.weight"
 
 
@@ -66,9 +67,10 @@ def empty_model(
     a model made on the meta device would lack.
     """
     with torch.device(device), no_init_weights():
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=dtype)  # type: ignore[no-untyped-call]
     model.tie_weights()
-    return model.eval()
+    model.eval()  # type: ignore[no-untyped-call]
+    return model
 
 
 def tensors(
@@ -102,10 +104,10 @@ def template_of(header: Header) -> str | None:
 
 
 def special_tokens_of(header: Header) -> dict[str, str]:
-    """Texts of `bos_token`, `eos_token`, `unk_token` and `pad_token`, as far as the file has them."""
-    texts = header.metadata.get("tokenizer.ggml.tokens", [])
+    """Texts of `bos_token`, `eos_token`, `unk_token`, `pad_token`, as far as the file has them."""
+    texts = _list(header, "tokens")
     ids = {name: _token_id(header, key) for name, key in _SPECIAL.items()}
-    return {name: texts[index] for name, index in ids.items() if index is not None}
+    return {name: str(texts[index]) for name, index in ids.items() if index is not None}
 
 
 def eos_ids_of(header: Header) -> tuple[int, ...]:
@@ -117,13 +119,10 @@ def eos_ids_of(header: Header) -> tuple[int, ...]:
     token: else it is an ordinary word of this vocabulary.
     """
     named = {_token_id(header, key) for key in ("eos_token_id", "eot_token_id", "eom_token_id")}
-    texts = header.metadata.get("tokenizer.ggml.tokens", [])
-    types = header.metadata.get("tokenizer.ggml.token_type", [])
     marked = (vocabulary.CONTROL, vocabulary.USER_DEFINED)
+    pairs = zip(_list(header, "tokens"), _list(header, "token_type"), strict=False)
     known = {
-        index
-        for index, (text, type_) in enumerate(zip(texts, types, strict=False))
-        if type_ in marked and text in _ENDS
+        index for index, (text, type_) in enumerate(pairs) if type_ in marked and text in _ENDS
     }
     return tuple(sorted(known | {index for index in named if index is not None}))
 
@@ -140,17 +139,16 @@ def build_tokenizer(header: Header) -> Tokenizer:
     texts = metadata["tokenizer.ggml.tokens"][:count]
     types = metadata.get("tokenizer.ggml.token_type", [vocabulary.NORMAL] * count)[:count]
     kind = metadata["tokenizer.ggml.model"]
+    if kind not in _BUILDERS:
+        raise Unsupported(
+            "tokenizer_kind", "Tokenizers of the kind {kind} are not supported.", kind=str(kind)
+        )
     try:
-        build = {"gpt2": _byte_level, "llama": _sentencepiece}[kind]
-        tokenizer = build(header, texts, types)
+        tokenizer = _BUILDERS[kind](header, texts, types)
         _add_tokens(tokenizer, header, texts, types)
         _add_bos(tokenizer, header)
     except LoadError:
         raise
-    except KeyError as error:
-        raise Unsupported(
-            "tokenizer_kind", "Tokenizers of the kind {kind} are not supported.", kind=str(kind)
-        ) from error
     except Exception as error:  # tokenizers raises nothing narrower
         raise Incomplete(
             "gguf_tokenizer_damaged", "The tokenizer in {file} is damaged.", file=header.path.name
@@ -233,12 +231,12 @@ class _Settings:
 
 
 def _architecture(header: Header) -> _Architecture:
-    name = header.metadata.get("general.architecture")
+    name = str(header.metadata.get("general.architecture"))
     if name not in _ARCHITECTURES:
         raise Unsupported(
             "gguf_architecture",
             "GGUF files of the architecture {architecture} cannot be loaded.",
-            architecture=str(name),
+            architecture=name,
         )
     return _ARCHITECTURES[name]
 
@@ -270,7 +268,7 @@ def _common(settings: _Settings, header: Header) -> dict[str, Any]:
         "rope_parameters": _rope(settings, header),
         "tie_word_embeddings": not _has(header, "output.weight"),
         "bos_token_id": _token_id(header, "bos_token_id"),
-        "eos_token_id": list(eos_ids_of(header)),
+        "eos_token_id": list(eos_ids_of(header)) or None,
         "pad_token_id": _token_id(header, "padding_token_id"),
     }
 
@@ -282,7 +280,8 @@ def _rope(settings: _Settings, header: Header) -> dict[str, Any]:
     factor = settings.number("rope.scaling.factor", 1.0)
     settings.take("rope.scaling.finetuned")
     if _has(header, ROPE_FACTORS):
-        settings.same("rope.scaling.factor", 1.0)
+        if settings.architecture != "llama" or factor != 1.0:
+            raise settings.refused(ROPE_FACTORS)
         return rope | _llama3_rope(header)
     if kind == "none" or (kind == "linear" and factor == 1.0):
         return rope | {"rope_type": "default"}
@@ -293,7 +292,7 @@ def _rope(settings: _Settings, header: Header) -> dict[str, Any]:
         return rope | {
             "rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original
         }  # fmt: skip
-    raise settings.refused(f"rope.scaling.type = {kind}")
+    raise settings.refused("rope.scaling.type")
 
 
 def _llama3_rope(header: Header) -> dict[str, Any]:
@@ -365,8 +364,8 @@ def _experts(settings: _Settings, norm: bool) -> dict[str, Any]:
 
 
 def _phi3(settings: _Settings, header: Header, common: Mapping[str, Any]) -> dict[str, Any]:
-    if _has(header, "rope_factors_long.weight"):
-        raise settings.refused("rope.scaling.type = longrope")
+    if _has(header, "rope_factors_long.weight") or common["rope_parameters"].get("factor"):
+        raise settings.refused("rope.scaling.type")
     return {"sliding_window": settings.take("attention.sliding_window") or None}
 
 
@@ -395,14 +394,16 @@ def _windows(
     Of `pattern` layers the last sees everything. The model with `largest` layers, the 27B, divides
     by another root than the head's size; no file says so.
     """
-    layers = common["num_hidden_layers"]
-    stated = settings.take("attention.sliding_window_pattern", pattern)
-    if not isinstance(stated, list):
-        stated = [(i + 1) % stated != 0 for i in range(layers)]
+    layers, key = common["num_hidden_layers"], "attention.sliding_window_pattern"
+    if isinstance(settings.left.get(key), list):
+        windows = settings.take(key)
+    else:
+        step = settings.whole(key, pattern)
+        windows = [(i + 1) % step != 0 for i in range(layers)]
     by_width = common["hidden_size"] // common["num_attention_heads"]
     return {
         "sliding_window": settings.whole("attention.sliding_window"),
-        "layer_types": ["sliding_attention" if s else "full_attention" for s in stated],
+        "layer_types": ["sliding_attention" if w else "full_attention" for w in windows],
         "query_pre_attn_scalar": by_width if layers == largest else common["head_dim"],
     }
 
@@ -453,8 +454,10 @@ def _sources(names: gguf.TensorNameMap, parameter: str) -> tuple[str, ...]:
 def _joined_shape(infos: tuple[TensorInfo, ...]) -> list[int]:
     """Shape of gate and up, or of one tensor alone; axes of length 1 come and go in conversion."""
     shape = list(infos[0].shape)
-    for info in infos[1:]:
-        shape[1] += info.shape[1]
+    if any(info.shape != infos[0].shape for info in infos):
+        return []
+    if len(shape) > 1:
+        shape[1] *= len(infos)
     return [size for size in shape if size > 1]
 
 
@@ -485,25 +488,24 @@ def _undone(
 
 def _halves(values: torch.Tensor, heads: int) -> torch.Tensor:
     """Rows of each head from pairs (0, 1), (2, 3) ... back to first halves and second halves."""
-    return values.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
+    pairs = values.reshape(heads, -1, 2, *values.shape[1:])
+    return pairs.transpose(1, 2).reshape(values.shape)
 
 
 def _dequantised(file: BinaryIO, header: Header, info: TensorInfo) -> torch.Tensor:
     """One tensor as float32, read and dequantised in pieces."""
     kind = gguf.GGMLQuantizationType(info.ggml_type)
-    width = info.shape[-1] if info.shape else 1
-    rows = math.prod(info.shape) // width
-    row_bytes = info.nbytes // rows
-    values = np.empty((rows, width), np.float32)
-    step = max(1, CHUNK // width)
+    block, block_bytes = gguf.GGML_QUANT_SIZES[kind]
+    values = np.empty(math.prod(info.shape), np.float32)
     file.seek(info.offset)
-    for start in range(0, rows, step):
-        piece = values[start : start + step]
-        data = np.frombuffer(file.read(len(piece) * row_bytes), np.uint8)
-        if data.size != len(piece) * row_bytes:
+    for start in range(0, values.size, CHUNK):
+        piece = values[start : start + CHUNK]
+        # As one long row: gguf takes 16 rows at a time, which are too few for numpy (measured).
+        data = np.frombuffer(file.read(piece.size // block * block_bytes), np.uint8)
+        if data.size * block != piece.size * block_bytes:
             raise _missing(header, info.name)
         try:
-            piece[:] = gguf.dequantize(data.reshape(len(piece), row_bytes), kind)
+            piece[:] = gguf.dequantize(data, kind)
         except NotImplementedError as error:
             raise Unsupported(
                 "gguf_quantisation",
@@ -536,15 +538,20 @@ _SPECIAL = {
 # Tokens that end a turn, or all text, in the models of the supported architectures.
 _ENDS = {
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
-    "<|end_of_text|>", "<|EOT|>", "</s>",
+    "<|end_of_text|>", "<|EOT|>",
 }  # fmt: skip
 
 
 def _token_id(header: Header, key: str) -> int | None:
     """An id the metadata names, None where it names none or one beyond the vocabulary."""
     index = header.metadata.get(f"tokenizer.ggml.{key}")
-    texts = header.metadata.get("tokenizer.ggml.tokens", [])
-    return index if isinstance(index, int) and 0 <= index < len(texts) else None
+    count = len(_list(header, "tokens"))
+    return index if isinstance(index, int) and 0 <= index < count else None
+
+
+def _list(header: Header, key: str) -> list[Any]:
+    values = header.metadata.get(f"tokenizer.ggml.{key}")
+    return values if isinstance(values, list) else []
 
 
 # What transformers' table lacks: how the text is cut before byte pairs are joined.
@@ -557,16 +564,12 @@ _WHOLE_WORDS = (*_LLAMA3, "tekken")
 
 def _byte_level(header: Header, texts: list[str], types: list[int]) -> Tokenizer:
     pre = header.metadata.get("tokenizer.ggml.pre")
-    model = BPE(_ids(texts), _merges(header), ignore_merges=pre in _WHOLE_WORDS)
-    tokenizer = Tokenizer(model)
-    tokenizer.decoder = decoders.ByteLevel()
+    steps: list[pre_tokenizers.PreTokenizer] = []
     if pre in GGUF_PRE_TOKENIZER_SPLITS:
-        first = pre_tokenizers.Split(Regex(GGUF_PRE_TOKENIZER_SPLITS[pre]), "isolated")
+        steps.append(pre_tokenizers.Split(Regex(GGUF_PRE_TOKENIZER_SPLITS[pre]), "isolated"))
     elif pre in _DIGITS:
-        first = pre_tokenizers.Digits(individual_digits=True)
-    elif pre in _GPT2:
-        first = None
-    else:
+        steps.append(pre_tokenizers.Digits(individual_digits=True))
+    elif pre not in _GPT2:
         raise Unsupported(
             "gguf_pre_tokenizer",
             "{file} cuts text into words as {pre}, which is not supported.",
@@ -574,30 +577,36 @@ def _byte_level(header: Header, texts: list[str], types: list[int]) -> Tokenizer
             pre=str(pre),
         )
     by_regex = pre not in GGUF_PRE_TOKENIZER_SPLITS
-    last = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=by_regex)
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([first, last]) if first else last
+    steps.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=by_regex))
+    tokenizer = Tokenizer(BPE(_ids(texts), _merges(header), ignore_merges=pre in _WHOLE_WORDS))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(steps)
+    tokenizer.decoder = decoders.ByteLevel()
     return tokenizer
 
 
 def _sentencepiece(header: Header, texts: list[str], types: list[int]) -> Tokenizer:
     texts = [_spelled(text) for text in texts]
     ids = _ids(texts)
-    merges = _merges(header) or generate_merges(ids, _ranks(header, texts))
+    # No text is put together to what is not text: "<", "s>" must not become the token <s>.
+    words = (vocabulary.NORMAL, vocabulary.USER_DEFINED)
+    marks = {text for text, type_ in zip(texts, types, strict=True) if type_ not in words}
+    merges = _merges(header) or generate_merges(ids, _ranks(header, texts), skip_tokens=marks)
     unknown = _token_id(header, "unknown_token_id")
-    model = BPE(
-        ids, merges, byte_fallback=True, fuse_unk=True,
-        unk_token=None if unknown is None else texts[unknown],
-    )  # fmt: skip
-    tokenizer = Tokenizer(model)
-    space, mark = " ", vocabulary.SPACE_MARK
-    normal, decoding = [normalizers.Replace(space, mark)], [decoders.Replace(mark, space)]
-    decoding += [decoders.ByteFallback(), decoders.Fuse()]
+    unk_token = None if unknown is None else texts[unknown]
+    mark = vocabulary.SPACE_MARK
+    steps: list[normalizers.Normalizer] = [normalizers.Replace(" ", mark)]
+    back: list[decoders.Decoder] = [decoders.Replace(mark, " "), decoders.ByteFallback()]
+    back.append(decoders.Fuse())
     if header.metadata.get("tokenizer.ggml.add_space_prefix", True):
-        normal.insert(0, normalizers.Prepend(mark))
-        decoding.append(decoders.Strip(space, 1, 0))
-    tokenizer.normalizer = normalizers.Sequence(normal)
-    tokenizer.decoder = decoders.Sequence(decoding)
+        steps.insert(0, normalizers.Prepend(mark))
+        back.append(decoders.Strip(" ", 1, 0))
+    tokenizer = Tokenizer(BPE(ids, merges, byte_fallback=True, fuse_unk=True, unk_token=unk_token))
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.decoder = decoders.Sequence(back)
     return tokenizer
+
+
+_BUILDERS = {"gpt2": _byte_level, "llama": _sentencepiece}
 
 
 def _spelled(text: str) -> str:
@@ -642,7 +651,8 @@ def _add_tokens(tokenizer: Tokenizer, header: Header, texts: list[str], types: l
 def _add_bos(tokenizer: Tokenizer, header: Header) -> None:
     """Files that do not say: sentencepiece and Llama 3 begin a text with BOS."""
     metadata = header.metadata
-    usual = metadata["tokenizer.ggml.model"] == "llama" or metadata["tokenizer.ggml.pre"] in _LLAMA3
+    sentencepiece = metadata["tokenizer.ggml.model"] == "llama"
+    usual = sentencepiece or metadata.get("tokenizer.ggml.pre") in _LLAMA3
     bos = _token_id(header, "bos_token_id")
     if bos is not None and metadata.get("tokenizer.ggml.add_bos_token", usual):
         text = tokenizer.id_to_token(bos)

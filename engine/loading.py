@@ -78,14 +78,14 @@ def load(
     info = inspect(path)
     if info.kind is not Kind.MODEL:
         raise Unsupported(
-            "not_a_model", "{name} is not a model that can answer.", name=info.name
+            "cannot_answer", "{name} is not a model that can answer.", name=info.name
         )
     where = pick(device)
     how = precision or default_precision(where)
     open_it = _open_gguf if info.format == "gguf" else _open_folder
     with _memory_named(info.name):
         network, tokenizer, defaults = open_it(
-            path, where, DTYPES[how], cache_folder, progress, stopped
+            info.path, where, DTYPES[how], cache_folder, progress, stopped
         )
         network.requires_grad_(False).eval()
         model = LanguageModel(network, _context(network, info))

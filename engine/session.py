@@ -17,6 +17,7 @@ from engine.api import (
     Finish,
     Loaded,
     Message,
+    ModelInfo,
     Precision,
     Progress,
     RoundStats,
@@ -50,9 +51,9 @@ def _unheard(progress: Progress) -> None:
 class Session:
     """One target, at most one draft, and the tokens that their caches hold."""
 
-    def __init__(self, cache_folder: Path) -> None:
+    def __init__(self, cache_folder: Path, target: LoadedModel | None = None) -> None:
         self._cache_folder = cache_folder
-        self._target: LoadedModel | None = None
+        self._target = target
         self._draft: LoadedModel | None = None
         self._drafter: Drafter = NoDrafter()
         self._tokens: list[int] = []
@@ -114,10 +115,10 @@ class Session:
         if refusal is not None:
             raise DraftRefused(refusal.code, refusal.template, **refusal.values)
         if isinstance(choice, str) and choice in BUILT_IN:
-            self._use(BUILT_IN[choice]())
+            self.use(BUILT_IN[choice]())
             return
         path = Path(choice)
-        self._check_pair(path)
+        check_pair(self.target.loaded.info, inspect(path))
         loaded = self.target.loaded
         self._draft = load(
             path,
@@ -127,7 +128,11 @@ class Session:
             progress=progress,
             stopped=stopped,
         )
-        self._use(SmallModelDrafter(self._draft.model))
+        self.use(SmallModelDrafter(self._draft.model))
+
+    def use(self, drafter: Drafter) -> None:
+        """Draft with `drafter` from now on; the caller keeps what it is made of."""
+        self._drafter = CarefulDrafter(drafter)
 
     def close(self) -> None:
         """Give all memory back."""
@@ -172,32 +177,30 @@ class Session:
         self._tokens = list(tokens)
         return self.target.model.cache.length
 
-    def _use(self, drafter: Drafter) -> None:
-        self._drafter = CarefulDrafter(drafter)
-
     def _drop_draft(self) -> None:
         self._drafter = NoDrafter()
         if self._draft is not None:
             self._draft.close()
         self._draft = None
 
-    def _check_pair(self, path: Path) -> None:
-        target, draft = self.target.loaded.info, inspect(path)
-        refusal = guidance.draft_refusal(draft)
-        if refusal is not None:
-            raise DraftRefused(refusal.code, refusal.template, **refusal.values)
-        differs = difference(read_vocabulary(target.path), read_vocabulary(path))
-        if differs is not None:
-            raise DraftRefused(
-                "other_vocabulary",
-                "{draft} cannot draft for {target}: their vocabularies differ from token {id} "
-                "on, “{target_text}” in the target and “{draft_text}” here.",
-                draft=draft.name,
-                target=target.name,
-                id=differs.token_id,
-                target_text=differs.target,
-                draft_text=differs.draft,
-            )
+
+def check_pair(target: ModelInfo, draft: ModelInfo) -> None:
+    """Raises DraftRefused unless `draft` can draft for `target`; reads tokenizers, no weights."""
+    refusal = guidance.drafting_refusal(target) or guidance.draft_refusal(draft)
+    if refusal is not None:
+        raise DraftRefused(refusal.code, refusal.template, **refusal.values)
+    differs = difference(read_vocabulary(target.path), read_vocabulary(draft.path))
+    if differs is not None:
+        raise DraftRefused(
+            "other_vocabulary",
+            "{draft} cannot draft for {target}: their vocabularies differ from token {id} on, "
+            "“{target_text}” in the target and “{draft_text}” in the draft.",
+            draft=draft.name,
+            target=target.name,
+            id=differs.token_id,
+            target_text=differs.target,
+            draft_text=differs.draft,
+        )
 
 
 @dataclass

@@ -9,7 +9,8 @@ import datetime
 import json
 import multiprocessing
 import sys
-from collections.abc import Mapping, Sequence
+import types
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn
@@ -88,7 +89,8 @@ class Template:
             spawn = multiprocessing.get_context("spawn")
             ours, theirs = spawn.Pipe()
             process = spawn.Process(target=_serve, args=(theirs,), daemon=True)
-            process.start()
+            with _without_main():
+                process.start()
             theirs.close()
             self._child = process, ours
             if not ours.poll(START_SECONDS):
@@ -98,6 +100,20 @@ class Template:
                 )
             ours.recv()
         return self._child[1]
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the main module from a child about to start, which would import it a second time.
+
+    A script without a guard would run again there, and the app's own is not needed.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _serve(connection: Connection) -> None:

@@ -34,9 +34,9 @@ class Vocabulary:
     def fingerprint(self) -> str:
         """SHA-256 over all tokens and which of them are special, as hex."""
         digest = hashlib.sha256()
-        # A length before each token keeps "ab", "c" apart from "a", "bc"; 0 stands for None.
+        # A length before each token keeps "ab", "c" apart from "a", "bc"; a zero stands for None.
         for token in self.tokens:
-            digest.update(b"\0" if token is None else b"%d:%b" % (len(token) + 1, token))
+            digest.update(b"\0" if token is None else b"%d:%b" % (len(token), token))
         digest.update(repr(sorted(self.special)).encode())
         return digest.hexdigest()
 

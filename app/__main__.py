@@ -1,0 +1,22 @@
+"""Which front end starts: a terminal command, or the window."""
+
+import multiprocessing
+import sys
+from collections.abc import Sequence
+
+from app import cli
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `slipstream` with these arguments (default: the process's); the exit code."""
+    multiprocessing.freeze_support()
+    asked = cli.parser().parse_args(arguments)
+    if asked.command:
+        return cli.run(asked)
+    from app import smoke, start
+
+    return smoke.run() if asked.smoke else start.open_window([])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""Where Slipstream keeps its things, as the system has it or below SLIPSTREAM_HOME.
+
+Knows names of folders. Creates none but in `ensure`, and does not know what is written there.
+"""
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+NAME = "slipstream"
+
+
+def data_folder() -> Path:
+    """Chats and what else must not be lost."""
+    return _home("data") or platformdirs.user_data_path(NAME, appauthor=False)
+
+
+def cache_folder() -> Path:
+    """What can be made again, such as tokenizers built from GGUF files."""
+    return _home("cache") or platformdirs.user_cache_path(NAME, appauthor=False)
+
+
+def model_folder() -> Path:
+    """Models that Slipstream fetched."""
+    return _home("models") or platformdirs.user_data_path(NAME, appauthor=False) / "models"
+
+
+def config_folder() -> Path:
+    """Settings."""
+    return _home("config") or platformdirs.user_config_path(NAME, appauthor=False)
+
+
+def log_folder() -> Path:
+    """Logs."""
+    return _home("logs") or platformdirs.user_log_path(NAME, appauthor=False)
+
+
+def library_folders() -> list[Path]:
+    """Where models are looked for."""
+    return [model_folder()]
+
+
+def ensure(folder: Path) -> Path:
+    """`folder`, created when missing and readable by its owner only."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
+def _home(part: str) -> Path | None:
+    home = os.environ.get("SLIPSTREAM_HOME")
+    return Path(home).expanduser().absolute() / part if home else None

@@ -1,0 +1,108 @@
+"""Bounded reading of small files that come from strangers.
+
+Knows sizes, missing files and JSON. Does not know what any key means.
+"""
+
+import json
+import os
+import stat
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+from engine.errors import Incomplete
+
+CONFIG_LIMIT = 10 * 2**20  # bytes; the largest known config.json has 200 kB
+TEXT_LIMIT = 2**20  # bytes; the largest known chat template has 30 kB
+
+
+def read_bytes(path: Path, limit: int) -> bytes:
+    """All bytes of a regular file. Raises Incomplete: missing, unreadable, over `limit` bytes."""
+    try:
+        with _open(path) as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if len(data) > limit:
+        raise Incomplete(
+            "file_too_large",
+            "{file} is larger than the {limit} bytes such a file may have.",
+            file=path.name,
+            limit=limit,
+        )
+    return data
+
+
+def read_start(path: Path, count: int) -> bytes:
+    """The first `count` bytes of a regular file, or fewer. Raises Incomplete."""
+    try:
+        with _open(path) as file:
+            return file.read(count)
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def read_json(path: Path, limit: int = CONFIG_LIMIT) -> dict[str, Any]:
+    """The JSON object in `path`. Raises Incomplete when it is missing or no JSON object."""
+    return parse_object(read_bytes(path, limit), path.name)
+
+
+def read_text(path: Path, limit: int = TEXT_LIMIT) -> str:
+    """The UTF-8 text in `path`. Raises Incomplete when it is missing or not UTF-8."""
+    try:
+        return read_bytes(path, limit).decode()
+    except UnicodeDecodeError as error:
+        raise damaged(path.name) from error
+
+
+def parse_object(data: bytes, file: str) -> dict[str, Any]:
+    """The JSON object in `data`. Raises Incomplete naming `file`, also for a key given twice."""
+    try:
+        value = json.loads(data, object_pairs_hook=_without_repeats)
+    # json raises RecursionError for thousands of brackets, ValueError for numbers too long.
+    except (ValueError, RecursionError) as error:
+        raise damaged(file) from error
+    if not isinstance(value, dict):
+        raise damaged(file)
+    return value
+
+
+def present(path: Path) -> bool:
+    """Whether a name is taken, be it by a link that leads nowhere."""
+    return os.path.lexists(path)
+
+
+def missing(file: str) -> Incomplete:
+    """`file` should be there."""
+    return Incomplete("file_missing", "{file} is missing.", file=file)
+
+
+def damaged(file: str) -> Incomplete:
+    """`file` is not what its name says."""
+    return Incomplete("file_damaged", "{file} is damaged and cannot be read.", file=file)
+
+
+def _open(path: Path) -> BufferedReader:
+    # Asked before opening: a pipe or device would block or never end.
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise damaged(path.name)
+    return path.open("rb")
+
+
+def unreadable(path: Path, error: OSError) -> Incomplete:
+    """The system's own reason why `path` cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        return missing(path.name)
+    return Incomplete(
+        "file_unreadable",
+        "{file} cannot be read: {reason}.",
+        file=path.name,
+        reason=error.strerror or type(error).__name__,
+    )
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is given twice")
+    return found

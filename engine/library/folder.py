@@ -1,0 +1,272 @@
+"""A model folder in Hugging Face's layout: which files it needs, and what they say of the model.
+
+Knows config.json, the index of shards, the places of a chat template. Reads no weights and runs
+nothing out of the folder: pickles and custom code are refused before anything else is looked at.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from engine.api import Kind, ModelInfo
+from engine.errors import Incomplete, LoadError, Unsafe, Unsupported
+from engine.library import families, files, safetensors
+
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+UNFINISHED = (".incomplete", ".partial")
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+ADAPTER = "adapter_config.json"
+README_LIMIT = 2**16  # bytes; the front matter stands first
+HEADS = ("lm_head.weight", "output.weight", "embed_out.weight")
+LICENCE_LINE = r"""^(license|license_name):[ \t]*["']?([^\s"']+)"""
+EMBEDDING = re.compile(r"(embed_tokens|wte|embed_in|embeddings?|word_embeddings)\.weight$")
+
+Tensors = Mapping[str, safetensors.TensorInfo]
+
+
+def describe(folder: Path, name: str) -> ModelInfo:
+    """What `folder` holds. Raises Unsafe, Incomplete or Unsupported, in that order of search."""
+    refuse_code(folder)
+    if files.present(folder / ADAPTER) and not _has_weights(folder):
+        return ModelInfo(name, folder, "safetensors", "adapter", Kind.ADAPTER)
+    _refuse_pickles(folder)
+    _refuse_unfinished(folder)
+    config = files.read_json(folder / "config.json")
+    text = config.get("text_config")
+    config = {**text, **config} if isinstance(text, dict) else config
+    model_type, kind = _family(config)
+    headers = read_headers(folder)
+    return ModelInfo(
+        name,
+        folder,
+        "safetensors",
+        model_type,
+        kind,
+        parameters=_parameters(headers, config),
+        layers=_number(config, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        hidden_size=_number(config, "hidden_size", "n_embd", "d_model"),
+        context=_number(config, "max_position_embeddings", "n_positions", "max_seq_len"),
+        vocab_size=_number(config, "vocab_size"),
+        recurrent=_recurrent(model_type, config, text),
+        file_bytes=sum(path.stat().st_size for path in headers),
+        licence=_licence(folder),
+        has_template=template(folder) is not None,
+    )
+
+
+def refuse_code(folder: Path) -> None:
+    """Raises Unsafe when a configuration names Python code of its own (`auto_map`)."""
+    for file in ("config.json", "tokenizer_config.json"):
+        if not files.present(folder / file):
+            continue
+        config = files.read_json(folder / file)
+        for part in (config, *(value for value in config.values() if isinstance(value, dict))):
+            if part.get("auto_map"):
+                raise Unsafe(
+                    "custom_code",
+                    "{file} asks for custom code to be run: {code}. "
+                    "Models that bring their own code are not loaded.",
+                    file=file,
+                    code=", ".join(_code(part["auto_map"])),
+                )
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of the model, as its index names them or the single one.
+
+    Raises Incomplete when there is none or the index is no index, Unsafe when the index leads
+    out of the folder or to a pickle. The files themselves may still be missing.
+    """
+    return [folder / file for file in sorted(_shards(folder))]
+
+
+def read_headers(folder: Path) -> dict[Path, Tensors]:
+    """The tensors of each weight file.
+
+    Raises what `weight_files` raises, and Incomplete when a file is missing, empty, cut off or
+    damaged, or lacks a tensor that the index promises.
+    """
+    headers: dict[Path, Tensors] = {}
+    for file, promised in sorted(_shards(folder).items()):
+        header = safetensors.read_header(folder / file)
+        for name in promised:
+            if name not in header:
+                raise Incomplete(
+                    "tensor_missing", "{file} lacks the tensor {tensor}.", file=file, tensor=name
+                )
+        headers[folder / file] = header
+    return headers
+
+
+def template(folder: Path) -> str | None:
+    """The chat template: chat_template.jinja, else chat_template.json, else tokenizer_config.json.
+
+    The order is transformers' own. Of several named templates it is the one named "default".
+    Raises Incomplete when the file that comes first cannot be read.
+    """
+    if files.present(folder / "chat_template.jinja"):
+        return files.read_text(folder / "chat_template.jinja")
+    for file in ("chat_template.json", "tokenizer_config.json"):
+        if files.present(folder / file):
+            found = _named_default(files.read_json(folder / file).get("chat_template"))
+            if found is not None:
+                return found
+    return None
+
+
+def _family(config: Mapping[str, Any]) -> tuple[str, Kind]:
+    """Model type and kind. Raises Unsupported for what cannot be run here."""
+    model_type = config.get("model_type")
+    if not isinstance(model_type, str) or not model_type:
+        raise Unsupported("no_model_type", "config.json does not say what kind of model it is.")
+    kind = families.kind_of(model_type, config)
+    if kind is Kind.MODEL and not families.is_causal(config):
+        raise not_causal(", ".join(families.names(config.get("architectures"))) or model_type)
+    quantised = config.get("quantization_config")
+    if quantised:
+        method = quantised.get("quant_method") if isinstance(quantised, dict) else None
+        raise Unsupported(
+            "quantised_folder",
+            "The weights are quantised with {method}, which needs a later version of Slipstream.",
+            method=str(method or "an unnamed method"),
+        )
+    return model_type, kind
+
+
+def not_causal(architecture: str) -> Unsupported:
+    """The model exists for something other than continuing text."""
+    return Unsupported(
+        "not_causal", "{architecture} does not continue text.", architecture=architecture
+    )
+
+
+def _has_weights(folder: Path) -> bool:
+    return files.present(folder / SINGLE) or files.present(folder / INDEX)
+
+
+def _refuse_pickles(folder: Path) -> None:
+    """Raises Unsafe when the weights are there as pickles only."""
+    if any(path.suffix == ".safetensors" for path in folder.iterdir()) or _has_weights(folder):
+        return
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() in PICKLES:
+            raise pickle(path.name)
+
+
+def pickle(file: str) -> Unsafe:
+    """The weights would have to be unpickled."""
+    return Unsafe(
+        "pickle",
+        "{file} is a pickle, which can run code: only safetensors are loaded.",
+        file=file,
+    )
+
+
+def _refuse_unfinished(folder: Path) -> None:
+    """Raises Incomplete for an unfinished download and for a link that leads nowhere."""
+    for path in sorted(folder.iterdir()):
+        needed = path.suffix in (".json", ".jinja", ".safetensors")
+        if needed and path.is_symlink() and not path.exists():
+            raise files.missing(path.name)
+        if path.suffix in UNFINISHED:
+            raise unfinished(path.name)
+    for path in sorted(_leftovers(folder)):
+        if not _has_weights(folder):
+            raise unfinished(path.name)
+
+
+def unfinished(file: str) -> Incomplete:
+    """A download that stopped before its end."""
+    return Incomplete("download_unfinished", "The download of {file} has not finished.", file=file)
+
+
+def _leftovers(folder: Path) -> Iterator[Path]:
+    """Where the hub's library keeps what it has not finished: of a local folder, of its cache."""
+    yield from (folder / ".cache" / "huggingface" / "download").glob("*.incomplete")
+    if folder.parent.name == "snapshots":
+        yield from (folder.parent.parent / "blobs").glob("*.incomplete")
+
+
+def _shards(folder: Path) -> dict[str, list[str]]:
+    """File -> the tensors that the index promises in it; nothing is promised of a single file."""
+    if files.present(folder / SINGLE):
+        return {SINGLE: []}
+    if not files.present(folder / INDEX):
+        sharded = any(re.search(r"-of-\d+\.safetensors$", p.name) for p in folder.iterdir())
+        raise files.missing(INDEX if sharded else SINGLE)
+    promised = files.read_json(folder / INDEX, safetensors.HEADER_LIMIT).get("weight_map")
+    if not isinstance(promised, dict) or not promised:
+        raise files.damaged(INDEX)
+    shards: dict[str, list[str]] = {}
+    for name, shard in promised.items():
+        shards.setdefault(str(shard), []).append(name)
+    for shard in shards:
+        _check_shard(shard)
+    return shards
+
+
+def _check_shard(shard: str) -> None:
+    # A name written for one system can lead out of the folder on the other.
+    parts = {*PurePosixPath(shard).parts, *PureWindowsPath(shard).parts}
+    if len(parts) != 1 or parts & {"..", "."} or not shard.isprintable():
+        raise Unsafe(
+            "index_leads_out",
+            "{file} names {shard}, which is not a file of this folder.",
+            file=INDEX,
+            shard=shard,
+        )
+    if not shard.endswith(".safetensors"):
+        raise pickle(shard)
+
+
+def _parameters(headers: Mapping[Path, Tensors], config: Mapping[str, Any]) -> int:
+    """Numbers in all tensors; a head that is a copy of the embedding counts once."""
+    tensors = {name: tensor for header in headers.values() for name, tensor in header.items()}
+    total = sum(tensor.numel for tensor in tensors.values())
+    if config.get("tie_word_embeddings") is not True:
+        return total
+    shapes = {tensor.shape for name, tensor in tensors.items() if EMBEDDING.search(name)}
+    heads = (tensors[name] for name in HEADS if name in tensors)
+    return total - sum(head.numel for head in heads if head.shape in shapes)
+
+
+def _recurrent(model_type: str, config: Mapping[str, Any], text: Any) -> bool:
+    if families.is_recurrent(model_type, config):
+        return True
+    return isinstance(text, dict) and families.is_recurrent(str(text.get("model_type", "")), text)
+
+
+def _number(config: Mapping[str, Any], *keys: str) -> int | None:
+    """The first of `keys` that holds a positive whole number."""
+    values = (config.get(key) for key in keys)
+    return next((value for value in values if type(value) is int and value > 0), None)
+
+
+def _licence(folder: Path) -> str | None:
+    """The licence that the front matter of README.md states; what cannot be read states none."""
+    try:
+        text = files.read_start(folder / "README.md", README_LIMIT).decode("utf-8", "replace")
+    except LoadError:
+        return None
+    front = re.match(r"---\s*\n(.*?)\n---", text, re.DOTALL)
+    stated = dict(re.findall(LICENCE_LINE, front[1], re.MULTILINE)) if front else {}
+    licence = stated.get("license")
+    return stated.get("license_name", licence) if licence == "other" else licence
+
+
+def _named_default(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    for entry in value if isinstance(value, list) else ():
+        if isinstance(entry, dict) and entry.get("name") == "default":
+            text = entry.get("template")
+            return text if isinstance(text, str) else None
+    return None
+
+
+def _code(auto_map: Any) -> list[str]:
+    """Every class that an auto_map names; tokenizers name two in a list, or one and null."""
+    values = auto_map.values() if isinstance(auto_map, dict) else [auto_map]
+    flat = (item for value in values for item in (value if isinstance(value, list) else [value]))
+    return [item for item in flat if isinstance(item, str)] or ["auto_map"]

@@ -1,0 +1,135 @@
+"""Verdicts on pairs: which are refused, and from what size ratio on a draft pays."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.api import Kind, ModelInfo
+from engine.guidance import Level, draft_refusal, drafting_refusal, judge_pair
+from engine.library.inspect import inspect, read_vocabulary
+from engine.vocabulary import Difference, difference
+from tests.folders import byte_tokenizer_json, tokenizer_config, write_bare, write_json
+
+ROOT = Path(__file__).parents[2]
+TABLE = json.loads((ROOT / "resources" / "guidance.json").read_text())
+
+
+def model(billions: float | None, name: str = "m", **facts: object) -> ModelInfo:
+    parameters = None if billions is None else round(billions * 1e9)
+    return ModelInfo(name, Path(name), "gguf", "llama", parameters=parameters, **facts)
+
+
+def judge(target: float | None, draft: float | None):
+    return judge_pair(model(target, "target"), model(draft, "draft"), None, TABLE)
+
+
+@pytest.mark.parametrize(
+    ("target", "draft", "level", "text"),
+    [
+        (7.6, 0.494, Level.GOOD, "Good: 15 times smaller, same vocabulary"),
+        (8.03, 1.24, Level.GOOD, "Good: 6.4 times smaller, same vocabulary"),
+        (14.8, 0.494, Level.GOOD, "Good: 29 times smaller, same vocabulary"),
+        (32.8, 1.54, Level.GOOD, "Good: 21 times smaller, same vocabulary"),
+        (7.7, 1.54, Level.CAUTION, "Caution: only 5 times smaller"),
+        (5.99, 1.0, Level.CAUTION, "Caution: only 5.9 times smaller"),
+        (9.0, 3.0, Level.WARN, "Warning: only 3 times smaller; unlikely to be faster"),
+        (1.54, 0.494, Level.WARN, "Warning: only 3.1 times smaller; unlikely to be faster"),
+        (
+            1.54,
+            0.135,
+            Level.WARN,
+            "Warning: a target of 1.54 billion parameters; unlikely to be faster",
+        ),
+        (0.5, 1.5, Level.WARN, "Warning: 3 times the target's size; unlikely to be faster"),
+        (7, 7, Level.WARN, "Warning: 1 times the target's size; unlikely to be faster"),
+        (None, 1, Level.CAUTION, "Unknown: the files do not state their sizes"),
+        (1, None, Level.CAUTION, "Unknown: the files do not state their sizes"),
+    ],
+)
+def test_sizes_decide(target, draft, level, text):
+    verdict = judge(target, draft)
+    assert (verdict.level, verdict.reason.text) == (level, text)
+
+
+@pytest.mark.parametrize(
+    ("draft", "level"),
+    [(1.0, Level.GOOD), (1.001, Level.CAUTION), (1.428, Level.CAUTION), (1.43, Level.WARN)],
+)
+def test_the_thresholds_are_those_of_the_table(draft, level):
+    assert judge(6.0, draft).level is level
+
+
+def test_the_table_says_where_its_numbers_come_from():
+    assert all(row["source"] and row["date"] for row in TABLE.values())
+
+
+def test_other_vocabularies_are_refused_with_the_first_difference():
+    found = Difference(0, "!", "<|endoftext|>")
+    verdict = judge_pair(model(7, "a"), model(0.1, "b"), found, TABLE)
+    assert verdict.level is Level.REFUSED
+    assert verdict.reason.text == "Other vocabulary: differs from token 0 on"
+    assert verdict.detail.text == "Token 0 is “!” in the target and “<|endoftext|>” here."
+    assert verdict.reason.values == {"token": 0, "target": "!", "draft": "<|endoftext|>"}
+
+
+def test_a_model_does_not_draft_for_itself():
+    verdict = judge_pair(model(7), model(7), None, TABLE)
+    assert (verdict.level, verdict.reason.code) == (Level.REFUSED, "own_draft")
+
+
+@pytest.mark.parametrize("kind", [Kind.HEAD, Kind.ADAPTER, Kind.UNKNOWN])
+def test_what_is_no_whole_model_does_not_draft(kind):
+    draft = model(0.1, "d", kind=kind)
+    verdict = judge_pair(model(7, "t"), draft, None, TABLE)
+    assert (verdict.level, verdict.reason) == (Level.REFUSED, draft_refusal(draft))
+
+
+@pytest.mark.parametrize(
+    ("target", "draft", "code"),
+    [(True, False, "recurrent_target"), (False, True, "recurrent_draft"),
+     (True, True, "recurrent_target")],
+)  # fmt: skip
+def test_recurrent_models_neither_draft_nor_are_drafted_for(target, draft, code):
+    pair = model(7, "t", recurrent=target), model(0.1, "d", recurrent=draft)
+    verdict = judge_pair(*pair, None, TABLE)
+    assert (verdict.level, verdict.reason.code) == (Level.REFUSED, code)
+
+
+def test_nothing_drafts_for_a_recurrent_target_in_one_line(tmp_path):
+    for model_type in ("mamba2", "lfm2", "qwen3_next"):
+        reason = drafting_refusal(inspect(write_bare(tmp_path / model_type, model_type=model_type)))
+        assert reason.text == (
+            "This model keeps a running state that cannot be rewound, so drafting is off for it."
+        )
+    assert drafting_refusal(inspect(write_bare(tmp_path / "llama"))) is None
+
+
+# VOC-1 and VOC-2, from folders to verdict
+
+
+def pair_level(target: Path, draft: Path) -> Level:
+    found = difference(read_vocabulary(target), read_vocabulary(draft))
+    return judge_pair(inspect(target), inspect(draft), found, TABLE).level
+
+
+def test_padded_sizes_of_one_vocabulary_are_a_pair(tmp_path):
+    wide = write_bare(tmp_path / "wide", vocab_size=640)
+    narrow = write_bare(tmp_path / "narrow", vocab_size=512)
+    assert pair_level(wide, narrow) is not Level.REFUSED
+    assert pair_level(narrow, wide) is not Level.REFUSED
+
+
+def test_equal_sizes_with_other_tokens_are_no_pair(tmp_path):
+    ours, theirs = write_bare(tmp_path / "a"), write_bare(tmp_path / "b")
+    tokenizer = json.loads(byte_tokenizer_json())
+    vocabulary = tokenizer["model"]["vocab"]
+    vocabulary["A"], vocabulary["B"] = vocabulary["B"], vocabulary["A"]
+    write_json(theirs / "tokenizer.json", tokenizer)
+    assert pair_level(ours, theirs) is Level.REFUSED
+
+
+def test_another_end_token_is_no_obstacle(tmp_path):
+    ours, theirs = write_bare(tmp_path / "a", eos_token_id=259), write_bare(tmp_path / "b")
+    write_json(ours / "tokenizer_config.json", tokenizer_config(eos_token="<|im_end|>"))
+    assert pair_level(ours, theirs) is not Level.REFUSED
