@@ -314,7 +314,8 @@ def _answer(
     """Print the answer as it comes, or all of it as JSON; the message to keep."""
     from engine.api import Message
 
-    text, ids = "", []
+    text = ""
+    ids: list[int] = []
     last: Chunk | None = None
     for last in session.reply(chat, _sampling(arguments), _drafting(arguments), stopped=stopped):
         text += last.text
@@ -409,9 +410,9 @@ def _bench_sampling(arguments: argparse.Namespace) -> "Sampling":
 
 
 def _table(report: dict[str, Any]) -> str:
-    heads = ("engine", "drafter", "precision", "tok/s", "middle half", "times plain", "accepted")
-    heads += ("a round", "first token", "memory")
-    lines = [heads]
+    heads: tuple[str, ...] = ("engine", "drafter", "precision", "tok/s", "middle half")
+    heads += ("times plain", "accepted", "a round", "first token", "memory")
+    lines: list[tuple[str, ...]] = [heads]
     for row in report["rows"]:
         rate, low_high = row["acceptance_rate"], row["spread"]
         length = f" {row['draft_length']}" if row["draft_length"] else ""

@@ -47,8 +47,8 @@ class Plan:
     max_tokens: int
     repeat: int = 1
     device: str = "auto"
-    sampling: Sampling = Sampling(temperature=0.0, seed=0)
-    drafting: Drafting = Drafting()
+    sampling: Sampling = field(default_factory=lambda: Sampling(temperature=0.0, seed=0))
+    drafting: Drafting = field(default_factory=Drafting)
     against_transformers: bool = False
 
 
@@ -155,7 +155,7 @@ class Contender(Protocol):
     engine: str
     drafter: str
     draft: str | None
-    precision: str
+    precision: Precision
     draft_length: int | None
 
     def answer(self, prompt: str, max_tokens: int) -> Run:
@@ -246,9 +246,7 @@ def _unequal(a: Sequence[int], b: Sequence[int]) -> int:
     return sum(x != y for x, y in zip(a, b, strict=False)) + abs(len(a) - len(b))
 
 
-def _contenders(
-    plan: Plan, say: Say, stopped: Stopped
-) -> tuple[list[Contender], LoadedModel]:
+def _contenders(plan: Plan, say: Say, stopped: Stopped) -> tuple[list[Contender], LoadedModel]:
     paths = [d for d in plan.drafts if isinstance(d, Path)]
     for path in paths:
         check_pair(inspect(plan.model), inspect(path))
@@ -270,7 +268,7 @@ def _contenders(
         only_fp32 = {weights(p).target.loaded.precision for p in plan.precisions} == {"fp32"}
         asked = plan.precisions != [None]
         found += _theirs(plan, weights("fp32" if asked and only_fp32 else "bf16"))
-    return found, first
+    return found, first.target
 
 
 @dataclass
@@ -336,9 +334,7 @@ class _Slipstream:
         sampling = replace(self._plan.sampling, max_tokens=max_tokens)
         ids: list[int] = []
         usage = Usage()
-        for chunk in self._session.reply(
-            [Message("user", prompt)], sampling, self._plan.drafting
-        ):
+        for chunk in self._session.reply([Message("user", prompt)], sampling, self._plan.drafting):
             ids += chunk.token_ids
             usage = chunk.usage
         memory = sum(m.loaded.memory_bytes + m.model.cache.nbytes for m in self._models)
@@ -398,7 +394,7 @@ class _Transformers:
         sampled = {"do_sample": True, "temperature": temperature} if temperature else {}
         clock.start()
         with torch.inference_mode():
-            out = self._target.model.network.generate(  # type: ignore[operator]
+            out = self._target.model.network.generate(
                 inputs,
                 attention_mask=torch.ones_like(inputs),
                 max_new_tokens=max_tokens,

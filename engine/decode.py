@@ -1,7 +1,7 @@
 """The token loop: draft, verify, keep. Knows no text, no stop and no conversation."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from engine.api import RoundStats
 from engine.drafters.base import Drafter
@@ -18,7 +18,7 @@ def decode(
     *,
     draft_length: int,
     limit: int,
-) -> Iterator[tuple[list[int], RoundStats]]:
+) -> Generator[tuple[list[int], RoundStats]]:
     """Extend `tokens` in place up to `limit` of them; yield (new ids, stats) per round.
 
     When a round starts, and again when the generator ends in any way, every cache holds a prefix

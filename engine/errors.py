@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
-
 @dataclass(frozen=True)
 class Reason:
     """Something the engine says: `code` is what a translation is looked up by."""

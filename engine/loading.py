@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 import tokenizers
 import torch
 
-from engine import gguf
 from engine.api import Kind, Loaded, ModelInfo, Precision, Progress, Sampling
 from engine.devices import Device, default_precision, pick, release
 from engine.errors import Cancelled, EngineError, Incomplete, LoadError, OutOfMemory, Unsupported
+from engine.gguf import config as gguf_config
+from engine.gguf import tokenizer as gguf_tokenizer
+from engine.gguf import weights as gguf_weights
 from engine.library.gguf import Header, read_header
 from engine.library.inspect import inspect, template_text
 from engine.model import LanguageModel
@@ -77,9 +79,7 @@ def load(
     began = time.monotonic()
     info = inspect(path)
     if info.kind is not Kind.MODEL:
-        raise Unsupported(
-            "cannot_answer", "{name} is not a model that can answer.", name=info.name
-        )
+        raise Unsupported("cannot_answer", "{name} is not a model that can answer.", name=info.name)
     where = pick(device)
     how = precision or default_precision(where)
     open_it = _open_gguf if info.format == "gguf" else _open_folder
@@ -111,14 +111,14 @@ def _open_gguf(
     path: Path, device: Device, dtype: torch.dtype, cache: Path, progress: Report, stopped: Stopped
 ) -> Opened:
     header = read_header(path)
-    config = gguf.config_of(header)
+    config = gguf_config.config_of(header)
     tokenizer = _gguf_tokenizer(header, cache, progress)
-    network = gguf.empty_model(config, dtype, torch.device(device))
+    network = gguf_weights.empty_model(config, dtype, torch.device(device))
     parameters = dict(network.named_parameters())
     total = sum(p.numel() for p in parameters.values())
     done = 0
     with torch.no_grad():
-        for name, tensor in gguf.tensors(header, config, network):
+        for name, tensor in gguf_weights.tensors(header, config, network):
             if stopped():
                 raise Cancelled()
             parameters[name].copy_(tensor)
@@ -135,17 +135,17 @@ def _gguf_tokenizer(header: Header, cache: Path, progress: Report) -> Tokenizer:
             backend = tokenizers.Tokenizer.from_file(str(kept))
     if backend is None:
         progress(Progress("tokenizer", 0, 1, "files"))
-        backend = gguf.build_tokenizer(header)
+        backend = gguf_tokenizer.build_tokenizer(header)
         kept.parent.mkdir(parents=True, exist_ok=True)
         beside = kept.with_suffix(".partial")
         beside.write_text(backend.to_str(), encoding="utf-8")
         beside.replace(kept)
-    template = gguf.template_of(header)
+    template = gguf_tokenizer.template_of(header)
     return Tokenizer(
         backend,
-        eos_ids=frozenset(gguf.eos_ids_of(header)),
+        eos_ids=frozenset(gguf_tokenizer.eos_ids_of(header)),
         template=Template(template) if template else None,
-        special_tokens=gguf.special_tokens_of(header),
+        special_tokens=gguf_tokenizer.special_tokens_of(header),
         add_bos=bool(header.metadata.get("tokenizer.ggml.add_bos_token", False)),
     )
 
@@ -172,7 +172,10 @@ def _folder_network(
     path: Path, device: Device, dtype: torch.dtype, progress: Report, stopped: Stopped
 ) -> "PreTrainedModel":
     from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
 
+    # advice to install packages is of no use to who cannot; failures raise
+    logging.set_verbosity_error()
     try:
         with _watched(progress, stopped):
             network, report = AutoModelForCausalLM.from_pretrained(
@@ -199,7 +202,7 @@ def _folder_network(
             name=path.name,
             tensor=missing[0],
         )
-    return network  # type: ignore[no-any-return]
+    return network
 
 
 def _first_line(error: BaseException) -> str:
@@ -248,9 +251,7 @@ def _folder_tokenizer(
 ) -> Tokenizer:
     file = path / "tokenizer.json"
     if not file.is_file():
-        raise Incomplete(
-            "no_tokenizer", "{name} has no tokenizer.json.", name=path.name
-        )
+        raise Incomplete("no_tokenizer", "{name} has no tokenizer.json.", name=path.name)
     try:
         backend = tokenizers.Tokenizer.from_file(str(file))
     except Exception as error:  # the library raises bare Exception
@@ -293,8 +294,9 @@ def _defaults(generation: Mapping[str, Any]) -> Sampling:
 
     def number(key: str, least: float, most: float) -> float | None:
         value = generation.get(key)
-        good = isinstance(value, int | float) and not isinstance(value, bool)
-        return float(value) if good and least <= value <= most else None  # type: ignore[arg-type]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return float(value) if least <= value <= most else None
 
     top_k = number("top_k", 0, 1e6)
     greedy = generation.get("do_sample") is False
@@ -352,9 +354,7 @@ def _memory_named(name: str) -> Iterator[None]:
         traceback.clear_frames(error.__traceback__)
     # outside the handler, so that the old error, whose frames hold the tensors, is gone
     release()
-    raise OutOfMemory(
-        "no_memory_loading", "There is not enough memory to load {name}.", name=name
-    )
+    raise OutOfMemory("no_memory_loading", "There is not enough memory to load {name}.", name=name)
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -180,7 +180,7 @@ class Policy:
         return rows
 
     def _penalise_repetition(self, row: torch.Tensor, seen: Ids) -> None:
-        """Divide positive logits, multiply negative ones (Keskar et al. 2019, CTRL, section 4.1)."""
+        """Divide positive logits, multiply negative ones (Keskar et al. 2019, CTRL, 4.1)."""
         penalty = self.sampling.repetition_penalty or 1.0
         if penalty != 1.0 and len(seen):
             ids = torch.from_numpy(seen).to(row.device)
@@ -226,6 +226,6 @@ def _survivors(rows: torch.Tensor, top_k: int) -> list[tuple[Ids, Floats]]:
 
 
 def _softmax(x: Floats) -> Floats:
-    e: Floats = np.exp(x - x.max())
-    return e / e.sum()
-
+    e = np.exp(x - x.max())
+    p: Floats = e / e.sum()
+    return p

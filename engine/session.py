@@ -39,6 +39,9 @@ from engine.text import Detokenizer, Piece, StopStrings, Thinking
 from engine.tokenizer import Prompt
 from engine.vocabulary import difference
 
+AS_THE_FOLDER_SAYS = Sampling()
+AUTOMATIC = Drafting()
+
 
 def _never() -> bool:
     return False
@@ -151,8 +154,8 @@ class Session:
     def reply(
         self,
         messages: Sequence[Message],
-        sampling: Sampling = Sampling(),
-        drafting: Drafting = Drafting(),
+        sampling: Sampling = AS_THE_FOLDER_SAYS,
+        drafting: Drafting = AUTOMATIC,
         *,
         stopped: Stopped = _never,
     ) -> Iterator[Chunk]:
@@ -426,9 +429,7 @@ def _cut(stats: RoundStats, made: int, taken: int) -> RoundStats:
     if taken == made:
         return stats
     accepted = min(stats.accepted, taken)
-    return replace(
-        stats, accepted=accepted, ignored=stats.drafted - accepted, emitted=taken
-    )
+    return replace(stats, accepted=accepted, ignored=stats.drafted - accepted, emitted=taken)
 
 
 def _shared(a: Sequence[int], b: Sequence[int]) -> int:

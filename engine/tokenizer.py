@@ -160,8 +160,7 @@ class _Marks:
             if message not in self._answers:
                 self._answers.append(message)
             return f"{self._quote}{self._answers.index(message)}{self._quote}"
-        broken = control.sub(lambda m: m[0][:1] + self._break + m[0][1:], message.content)
-        return broken
+        return control.sub(lambda m: m[0][:1] + self._break + m[0][1:], message.content)
 
     def split(self, text: str) -> list[tuple[str, Message | None]]:
         """The rendered text in order: (text, None) or ("", the answer to splice in)."""

@@ -36,9 +36,7 @@ def accept(p: Sequence[Distribution], draft: Draft, policy: Policy, position: in
     return rule(p, draft, policy.noise, position)
 
 
-def _by_noise(
-    p: Sequence[Distribution], draft: Draft, noise: Noise, position: int
-) -> list[int]:
+def _by_noise(p: Sequence[Distribution], draft: Draft, noise: Noise, position: int) -> list[int]:
     """Emit what the target draws with noise keyed by position; a draft is right if it is that."""
     new: list[int] = []
     for i, row in enumerate(p):
@@ -48,9 +46,7 @@ def _by_noise(
     return new
 
 
-def _by_ratio(
-    p: Sequence[Distribution], draft: Draft, noise: Noise, position: int
-) -> list[int]:
+def _by_ratio(p: Sequence[Distribution], draft: Draft, noise: Noise, position: int) -> list[int]:
     """Keep d with probability min(1, p/q), else draw from max(p - q, 0), renormalised.
 
     Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding",

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
 from engine.api import Sampling
 from engine.decode import decode
 from engine.drafters.base import Drafter, NoDrafter
@@ -10,8 +12,6 @@ from engine.errors import Reason
 from engine.model import LanguageModel
 from engine.sampling import Noise, Policy, resolve
 from engine.verify import Draft
-from transformers import AutoConfig, AutoModelForCausalLM
-
 from tests.folders import tiny_config
 
 SHARPEN = 50.0

@@ -19,7 +19,9 @@ class Drafter(Protocol):
 
     name: str
     default_length: int
-    pause: Reason | None
+
+    @property
+    def pause(self) -> Reason | None: ...
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """Take in `tokens`, all of them committed, before the first round."""

@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from engine.cache import Cache
-from engine.errors import Cancelled
-from engine.model import PREFILL_CHUNK, LanguageModel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from engine.cache import Cache
+from engine.errors import Cancelled
+from engine.model import PREFILL_CHUNK, LanguageModel
 from tests.tiny import language_model
 
 WINDOW = 16

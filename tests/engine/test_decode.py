@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from engine.api import RoundStats, Usage
 from engine.decode import decode
 from engine.drafters import NGramDrafter
@@ -10,7 +11,6 @@ from engine.drafters.careful import CarefulDrafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.errors import Cancelled
 from engine.verify import Draft
-
 from tests.tiny import Adversary, language_model, plain, policy, run
 
 # Text that repeats, so that lookup has something to find.
@@ -136,11 +136,7 @@ def test_models_padded_to_different_widths_work_together(widths, temperature):
 
 
 def test_ids_that_nobody_knows_count_as_rejected(target):
-    rounds = list(
-        decode(
-            target, Adversary(), [0, 1, 2], policy(), draft_length=4, limit=10
-        )
-    )
+    rounds = list(decode(target, Adversary(), [0, 1, 2], policy(), draft_length=4, limit=10))
     assert all(s.drafted == s.rejected for _, s in rounds)
     assert sum(s.drafted for _, s in rounds) > 0
 
@@ -224,8 +220,9 @@ def test_an_exception_in_the_middle_of_a_pass_leaves_a_state_that_goes_on_right(
 
 def test_a_draft_with_a_smaller_context_pauses_and_the_answer_goes_on():
     """RBK-2 a, with learned positions, which have no row beyond the last."""
-    from engine.model import LanguageModel
     from transformers import AutoConfig, AutoModelForCausalLM
+
+    from engine.model import LanguageModel
 
     config = AutoConfig.for_model(
         "gpt2", n_embd=64, n_layer=2, n_head=4, vocab_size=262, n_positions=64
@@ -274,7 +271,6 @@ def usage_of(*rounds: tuple[int, int]) -> Usage:
 def test_what_follows_the_first_mismatch_is_rejected():
     """SPC-1 a: match mask T F T T."""
     from engine.verify import accept
-
     from tests.engine.test_verify import distribution
 
     rows = [distribution([0, 0, 1.0])] * 5
@@ -316,7 +312,9 @@ def test_bf16_differs_only_where_the_best_two_are_close():
     for prompt in PROMPTS:
         expected = plain(target, prompt, tokens=32, choose=policy())
         got, _, _ = run(target, draft, prompt, tokens=32, draft_length=4, choose=policy())
-        first = next((i for i, (a, b) in enumerate(zip(got, expected, strict=True)) if a != b), None)
+        first = next(
+            (i for i, (a, b) in enumerate(zip(got, expected, strict=True)) if a != b), None
+        )
         if first is None:
             continue
         target.cache.empty()

@@ -4,10 +4,10 @@ import sys
 import time
 
 import pytest
-from engine.drafters.ngram import LONGEST, SHORTEST, NGramDrafter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.drafters.ngram import LONGEST, SHORTEST, NGramDrafter
 from tests.tiny import policy
 
 CHOOSE = policy()

@@ -4,6 +4,7 @@ import re
 import time
 
 import pytest
+
 from engine.errors import TemplateError
 from engine.template import Template
 

@@ -1,9 +1,10 @@
 """Ids become text while they stream: whole characters, stop strings, thinking tags."""
 
 import pytest
-from engine.text import Detokenizer, Piece, StopStrings, Thinking
 from hypothesis import given
 from hypothesis import strategies as st
+
+from engine.text import Detokenizer, Piece, StopStrings, Thinking
 
 AWKWARD = "👩‍👩‍👧‍👦 龘 नमस्ते"
 

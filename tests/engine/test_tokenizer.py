@@ -4,11 +4,11 @@ import datetime
 
 import pytest
 import tokenizers
+
 from engine.api import Message
 from engine.errors import TemplateError
 from engine.template import Template
 from engine.tokenizer import FOLDED, MERGED, NO_TEMPLATE, Tokenizer
-
 from tests.folders import CHATML, IM_END, IM_START, byte_tokenizer_json
 
 STRICT = (

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from engine.sampling import Distribution, Noise, Policy, Stream, choose, one_hot
-from engine.verify import Draft, accept, residual
 from scipy import stats
 
+from engine.sampling import Distribution, Noise, Policy, Stream, choose, one_hot
+from engine.verify import Draft, accept, residual
 from tests.tiny import policy
 
 P = np.array([0.5, 0.3, 0.2])
@@ -108,7 +108,9 @@ def test_coupled_text_does_not_depend_on_the_draft(draft):
         text = []
         while len(text) < 5:
             left = draft[: 5 - len(text) - 1]
-            new = accept(rows[len(text) : len(text) + len(left) + 1], Draft(left), chooser, len(text))
+            new = accept(
+                rows[len(text) : len(text) + len(left) + 1], Draft(left), chooser, len(text)
+            )
             text += new
         assert text == [choose(rows[i], chooser.noise, i) for i in range(5)]
 
@@ -135,7 +137,9 @@ def test_the_ratio_rule_accepts_one_minus_the_total_variation():
     accepted = 0
     for seed in range(5000):
         chooser = rule("rejection", seed)
-        accepted += len(accept([distribution(P)] * 2, drawn_from(Q)(chooser.noise), chooser, 10)) > 1
+        accepted += (
+            len(accept([distribution(P)] * 2, drawn_from(Q)(chooser.noise), chooser, 10)) > 1
+        )
     assert accepted / 5000 == pytest.approx(0.9, abs=0.02)
 
 

@@ -1,0 +1,159 @@
+"""Puts the program together: hooks, theme, worker, view models, window. Returns it unrun.
+
+The window is shown before anything is loaded; torch is imported by the model lane's first job.
+"""
+
+import faulthandler
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication, QIcon
+from PySide6.QtWidgets import QApplication
+
+from app import paths, resources, settings
+from app.viewmodels.alerts import Alerts
+from app.viewmodels.chat import Chat
+from app.viewmodels.models import Models
+from app.viewmodels.shelf import Shelf, ShelfLike, guidance_table
+from app.viewmodels.stats import Stats
+from app.window import Window
+from app.worker import SessionLike, Worker
+
+APP_ID = "slipstream"
+LOG_NAME = "slipstream.log"
+MAX_LOG_BYTES = 2_000_000
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Program:
+    """All parts, for whoever runs or scripts them."""
+
+    app: QApplication
+    window: Window
+    worker: Worker
+    alerts: Alerts
+    models: Models
+    chat: Chat
+    stats: Stats
+
+
+def build(
+    argv: Sequence[str],
+    *,
+    session_factory: Callable[[], SessionLike] | None = None,
+    shelf: ShelfLike | None = None,
+) -> Program:
+    """The whole program, window not yet shown, nothing yet looked for.
+
+    Tests hand in a scripted session and shelf.
+    """
+    app = _application(argv)
+    worker = Worker(session_factory or _session, app)
+    alerts = Alerts(app)
+    folder = paths.config_folder()
+    models = Models(
+        worker,
+        shelf or _shelf(),
+        alerts,
+        settings.load(folder),
+        lambda changed: settings.save(changed, paths.ensure(folder)),
+        app,
+    )
+    chat = Chat(worker, models, alerts, app)
+    stats = Stats(chat, models, app)
+    window = Window(chat, models, stats, alerts, closing=chat.stop)
+    return Program(app, window, worker, alerts, models, chat, stats)
+
+
+def open_window(argv: Sequence[str]) -> int:
+    """Run the program until its window is closed; the exit code."""
+    install_hooks(paths.ensure(paths.log_folder()))
+    program = build(argv)
+    program.window.show()
+    program.models.start()
+    code = program.app.exec()
+    return leave(program, code)
+
+
+def leave(program: Program, code: int) -> int:
+    """End the threads; where a job cannot be stopped in time, the process ends with it."""
+    if program.worker.close():
+        return code
+    log.warning("a job did not end in time")
+    logging.shutdown()
+    os._exit(code)
+
+
+def install_hooks(folder: Path) -> None:
+    """Everything that goes wrong is written to the log file in `folder`.
+
+    A windowed program has no console, so nothing is printed.
+    """
+    path = folder / LOG_NAME
+    if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
+        path.replace(path.with_suffix(".old.log"))
+    stream = path.open("a", encoding="utf-8")
+    logging.basicConfig(
+        stream=stream,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        force=True,
+    )
+    _hook_exceptions(stream)
+
+
+def _hook_exceptions(stream: IO[str]) -> None:
+    faulthandler.enable(stream)
+
+    def of_main(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        log.critical("unhandled", exc_info=(kind, error, trace))
+
+    def of_thread(args: threading.ExceptHookArgs) -> None:
+        error = args.exc_value or args.exc_type()
+        log.critical("unhandled in a thread", exc_info=(args.exc_type, error, args.exc_traceback))
+
+    sys.excepthook = of_main
+    threading.excepthook = of_thread
+
+
+def _application(argv: Sequence[str]) -> QApplication:
+    """The one application, dressed by the system's scheme and again when that changes."""
+    held = QApplication.instance()
+    app = held if isinstance(held, QApplication) else QApplication(list(argv))
+    app.setApplicationName("Slipstream")
+    app.setApplicationDisplayName("Slipstream")
+    QGuiApplication.setDesktopFileName(APP_ID)
+    app.setStyle("Fusion")
+    hints = QGuiApplication.styleHints()
+
+    def dress() -> None:
+        dark = hints.colorScheme() is Qt.ColorScheme.Dark
+        resources.apply_theme(app, "dark" if dark else "light")
+
+    hints.colorSchemeChanged.connect(dress)
+    dress()
+    mark = QIcon(resources.pixmap("mark", resources.colour("accent"), 64))
+    app.setWindowIcon(mark)
+    return app
+
+
+def _session() -> SessionLike:
+    """The real session. Called in the model lane, where torch may be imported."""
+    from engine.session import Session
+
+    return Session(paths.ensure(paths.cache_folder()))
+
+
+def _shelf() -> Shelf:
+    return Shelf(paths.library_folders(), paths.model_folder(), guidance_table())

@@ -1,0 +1,308 @@
+"""Which models there are, which one runs, and what may draft for it.
+
+Decides what the target card, the draft list, the first-run screen and the loading line say.
+Knows no widget and loads nothing itself: the worker does.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from app.settings import Settings
+from app.viewmodels import words
+from app.viewmodels.alerts import Alerts
+from app.viewmodels.binding import Property
+from app.viewmodels.rows import Row, draft_rows, target_rows
+from app.viewmodels.shelf import Judgement, Offer, ShelfLike
+from app.worker import Job, Task, Worker
+from engine.api import Drafting, Kind, Loaded, Progress, Verification
+from engine.errors import Reason
+from engine.guidance import Verdict
+from engine.library.scan import Entry
+
+NONE, NGRAM = "none", "ngram"
+
+
+@dataclass(frozen=True)
+class Fetching:
+    """A running download: a sentence on amount, rate and time left, and the share done."""
+
+    text: str
+    share: float
+
+
+class Models(QObject):
+    """The library, the loaded target and the chosen draft."""
+
+    loaded_changed = Signal(object)
+    loading_changed = Signal(object)
+    loading_share_changed = Signal(object)
+    targets_changed = Signal(object)
+    drafts_changed = Signal(object)
+    draft_changed = Signal(object)
+    settings_changed = Signal(object)
+    first_run_changed = Signal(object)
+    fetching_changed = Signal(object)
+    settled = Signal()
+
+    loaded = Property[Loaded | None](None)
+    loading = Property[str]("")
+    loading_share = Property[float](0.0)
+    targets = Property[tuple[Row, ...]](())
+    drafts = Property[tuple[Row, ...]](())
+    draft = Property[str](NONE)
+    settings = Property[Settings](Settings())
+    first_run = Property[bool](False)
+    fetching = Property[Fetching | None](None)
+
+    def __init__(
+        self,
+        worker: Worker,
+        shelf: ShelfLike,
+        alerts: Alerts,
+        settings: Settings,
+        keep: Callable[[Settings], None],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._worker = worker
+        self._shelf = shelf
+        self._alerts = alerts
+        self._keep = keep
+        self._entries: list[Entry] = []
+        self._verdicts: dict[Path, Verdict] = {}
+        self._refusal: Reason | None = None
+        self._target_path: Path | None = None
+        self._loading_path: Path | None = None
+        self._loading_draft = ""
+        self._fetch_began = 0.0
+        self.settings = settings
+        worker.finished.connect(self._finished)
+        worker.failed.connect(self._failed)
+        worker.moved.connect(self._moved)
+
+    def start(self) -> None:
+        """Look at what is there; the last target is loaded when it is found."""
+        self._worker.look(Job.SCAN, lambda report, stopped: self._shelf.scan())
+
+    def choose_target(self, key: str) -> None:
+        """Load the model at path `key`; the one that runs stays until that has worked."""
+        if self._loading_path is not None or key == self.target_key:
+            return
+        self._alerts.dismiss()
+        self._loading_path = Path(key)
+        self.loading_share = 0.0
+        self.loading = self.tr("Loading {name}").format(name=self._name(Path(key)))
+        self._worker.load_target(Path(key))
+        self._show()
+
+    def choose_draft(self, key: str) -> None:
+        """Draft with "none", "ngram" or the model at path `key`."""
+        if key == self.draft or self._loading_draft:
+            return
+        self._alerts.dismiss()
+        self._loading_draft = key
+        self._worker.choose_draft(key if key in (NONE, NGRAM) else Path(key))
+        self._show()
+
+    def draft_with(self, *, length: int | None, verification: Verification) -> None:
+        """Set how many tokens are drafted (None: automatic) and how they are judged."""
+        self._remember(replace(self.settings, draft_length=length, verification=verification))
+
+    def show_sidebar(self, wanted: bool) -> None:
+        """Whether the sidebar stands beside the chat where there is room."""
+        self._remember(replace(self.settings, sidebar=wanted))
+
+    def get_starter(self) -> None:
+        """Fetch the starter model, then load it."""
+        if self.fetching is None:
+            self._alerts.dismiss()
+            self._fetch_began = time.monotonic()
+            self.fetching = Fetching(self.tr("Starting the download"), 0.0)
+            self._worker.fetch(self._shelf.fetch)
+
+    def cancel_starter(self) -> None:
+        """End the download."""
+        self._worker.stop_fetching()
+
+    @property
+    def offer(self) -> Offer:
+        """What the first-run screen offers."""
+        return self._shelf.offer
+
+    @property
+    def busy(self) -> bool:
+        """Whether a target is being loaded."""
+        return self._loading_path is not None
+
+    @property
+    def choosing(self) -> bool:
+        """Whether a draft is being loaded."""
+        return bool(self._loading_draft)
+
+    @property
+    def target_key(self) -> str:
+        """The running target's path, empty without one."""
+        return str(self._target_path) if self._target_path else ""
+
+    @property
+    def target_name(self) -> str:
+        """The running target's name, empty without one."""
+        return self._name(self._target_path) if self._target_path else ""
+
+    @property
+    def draft_name(self) -> str:
+        """The draft in words, empty without one."""
+        if self.draft == NONE:
+            return ""
+        return self.tr("repeats") if self.draft == NGRAM else self._name(Path(self.draft))
+
+    @property
+    def drafting(self) -> Drafting:
+        """How the next answer drafts."""
+        return self.settings.drafting
+
+    def _finished(self, job: Job, result: object) -> None:
+        match job, result:
+            case Job.SCAN, list():
+                self._scanned(result)
+            case Job.JUDGE, Judgement() if str(result.target) == self.target_key:
+                self._verdicts[result.draft] = result.verdict
+                self._show()
+            case Job.LOAD, _:
+                self._target_settled(result if isinstance(result, Loaded) else None)
+            case Job.DRAFT, _:
+                self._draft_settled(None if result is None else str(result))
+            case Job.FETCH, _:
+                self._fetched(result if isinstance(result, Path) else None)
+
+    def _failed(self, job: Job, reason: Reason) -> None:
+        match job:
+            case Job.LOAD:
+                self._target_settled(None)
+            case Job.DRAFT:
+                self._draft_lost()
+            case Job.FETCH:
+                self.fetching = None
+            case Job.SCAN:
+                self.first_run = not self._entries
+            case _:
+                return
+        self._alerts.show_reason(reason)
+
+    def _moved(self, job: Job, progress: Progress) -> None:
+        if job is Job.FETCH and self.fetching is not None:
+            self.fetching = self._fetch_state(progress)
+        elif job is Job.LOAD and self._loading_path is not None:
+            self.loading_share = progress.done / progress.total if progress.total > 0 else 0.0
+            self.loading = self.tr("Loading, {amount}").format(amount=words.amount(progress))
+
+    def _scanned(self, entries: list[Entry]) -> None:
+        self._entries = entries
+        usable = [e.path for e in entries if _usable(e)]
+        self.first_run = not usable
+        self._show()
+        if usable and self.loaded is None and not self.busy:
+            last = next((p for p in usable if str(p) == self.settings.target), usable[0])
+            self.choose_target(str(last))
+        elif self.loaded is not None:
+            self._judge()
+        self.settled.emit()
+
+    def _target_settled(self, loaded: Loaded | None) -> None:
+        path, self._loading_path = self._loading_path, None
+        if loaded is not None:
+            self._target_path = path
+            self.draft = NONE
+            self.loaded = loaded
+            self._refusal = self._shelf.refusal(loaded.info)
+            self._verdicts = {}
+            self._remember(replace(self.settings, target=self.target_key))
+            self._judge()
+            self._restore_draft()
+        self.loading = ""
+        self._show()
+        self.settled.emit()
+
+    def _restore_draft(self) -> None:
+        """The draft last used with this target; at first the one that needs no memory."""
+        last = self.settings.drafts.get(self.target_key, NGRAM)
+        known = last in (NONE, NGRAM) or any(str(e.path) == last for e in self._entries)
+        if self._refusal is None:
+            self.choose_draft(last if known else NGRAM)
+
+    def _draft_settled(self, key: str | None) -> None:
+        asked, self._loading_draft = self._loading_draft, ""
+        if key is not None:
+            self.draft = key
+        else:
+            # Stopped: whether the old draft was already given up is known to the engine alone.
+            self.draft = NONE
+            self._worker.choose_draft(NONE)
+        if key == asked:
+            self._remember(self.settings.with_draft(self.target_key, asked))
+        self._show()
+
+    def _draft_lost(self) -> None:
+        """A draft that cannot be loaded turns drafting off; the chat goes on without it."""
+        self._loading_draft = ""
+        self.draft = NONE
+        self._show()
+
+    def _judge(self) -> None:
+        """Have every other model judged as a draft for the target."""
+        if self.loaded is None or self._refusal is not None:
+            return
+        self._worker.stop_looking()
+        target = next((e for e in self._entries if e.path == self._target_path), None)
+        if target is None:
+            return
+        for entry in self._entries:
+            if entry.info is not None and entry.path not in self._verdicts:
+                self._worker.look(Job.JUDGE, self._judging(target, entry))
+
+    def _judging(self, target: Entry, draft: Entry) -> Task:
+        return lambda report, stopped: self._shelf.judge(target, draft, stopped)
+
+    def _fetch_state(self, progress: Progress) -> Fetching:
+        spent = max(time.monotonic() - self._fetch_began, 0.001)
+        rate = progress.done / spent
+        text = words.amount(progress)
+        if rate > 0 and 0 < progress.done < progress.total:
+            left = words.duration((progress.total - progress.done) / rate)
+            text = self.tr("{amount}, {rate} a second, {left} left").format(
+                amount=text, rate=f"{rate / 1e6:.1f} MB", left=left
+            )
+        return Fetching(text, progress.done / progress.total if progress.total > 0 else 0.0)
+
+    def _fetched(self, path: Path | None) -> None:
+        self.fetching = None
+        if path is not None:
+            self.start()
+
+    def _remember(self, settings: Settings) -> None:
+        self.settings = settings
+        try:
+            self._keep(settings)
+        except OSError as error:
+            text = self.tr("The settings could not be saved: {detail}")
+            self._alerts.show(text.format(detail=error.strerror or str(error)))
+
+    def _name(self, path: Path) -> str:
+        return next((e.name for e in self._entries if e.path == path), path.stem)
+
+    def _show(self) -> None:
+        self.targets = target_rows(self._entries, self.target_key)
+        chosen = self._loading_draft or self.draft
+        self.drafts = (
+            draft_rows(self._entries, chosen, self._loading_draft, self._verdicts, self._refusal)
+            if self.loaded is not None
+            else ()
+        )
+
+
+def _usable(entry: Entry) -> bool:
+    return entry.problem is None and entry.info is not None and entry.info.kind is Kind.MODEL

@@ -1,0 +1,203 @@
+"""Small widgets in the program's dress: labels, buttons, icons, lines, meters.
+
+They know colours and fonts by name (`app.resources`) and no view model.
+"""
+
+from typing import Literal
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QWidget,
+)
+
+from app import resources
+
+Kind = Literal["plain", "primary", "flat", "bare"]
+
+
+def label(
+    text: str,
+    role: str = "body",
+    tone: str = "text",
+    *,
+    wrap: bool = False,
+    tabular: bool = False,
+) -> QLabel:
+    """Plain text in a font role and a colour tone; `tabular` where its numbers change."""
+    made = QLabel(text)
+    made.setTextFormat(Qt.TextFormat.PlainText)
+    made.setFont(resources.font(role, tabular=tabular))
+    made.setProperty("tone", tone)
+    made.setWordWrap(wrap)
+    return made
+
+
+def rule(*, vertical: bool = False) -> QFrame:
+    """A one-pixel line."""
+    line = QFrame()
+    line.setObjectName("rule")
+    if vertical:
+        line.setFixedWidth(1)
+    else:
+        line.setFixedHeight(1)
+    return line
+
+
+class Glyph(QWidget):
+    """An icon that follows the scheme."""
+
+    def __init__(self, name: str, ink: str = "text2", size: int = 16) -> None:
+        super().__init__()
+        self._name, self._ink, self._size = name, ink, size
+        self.setFixedSize(size, size)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        ink = resources.colour(self._ink)
+        drawn = resources.pixmap(self._name, ink, self._size, self.devicePixelRatioF())
+        QPainter(self).drawPixmap(0, 0, drawn)
+
+
+class Button(QPushButton):
+    """A push button; focus comes by keyboard only, so the ring shows only then."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        icon: str = "",
+        ink: str = "text2",
+        kind: Kind = "plain",
+        role: str = "body",
+    ) -> None:
+        super().__init__()
+        self._icon, self._ink = icon, ink
+        self.set_words(text)
+        self.setProperty("kind", kind)
+        self.setFont(resources.font(role))
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setIconSize(QSize(16, 16))
+        self._dress()
+
+    def set_words(self, text: str) -> None:
+        """Another text. Beside an icon it keeps a distance that no style sheet can set."""
+        self.setAccessibleName(text)
+        self.setText(f"\u2009\u2009{text}" if self._icon else text)
+
+    def set_icon(self, icon: str, ink: str) -> None:
+        """Another icon, in the colour named `ink`."""
+        self._icon, self._ink = icon, ink
+        self._dress()
+
+    def set_kind(self, kind: Kind) -> None:
+        """Another look."""
+        self.setProperty("kind", kind)
+        self.style().unpolish(self)
+        self.style().polish(self)
+
+    def _dress(self) -> None:
+        self.setIcon(resources.icon(self._icon, self._ink))
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._dress()
+
+
+class IconButton(QToolButton):
+    """An icon alone, with its name as tooltip and for screen readers."""
+
+    def __init__(self, name: str, icon: str, *, size: int = 30, ink: str = "text2") -> None:
+        super().__init__()
+        self._icon, self._ink = icon, ink
+        self.setToolTip(name)
+        self.setAccessibleName(name)
+        self.setFixedSize(size, size)
+        self.setIconSize(QSize(16, 16))
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._dress()
+
+    def set_icon(self, icon: str) -> None:
+        """Another icon."""
+        self._icon = icon
+        self._dress()
+
+    def _dress(self) -> None:
+        self.setIcon(resources.icon(self._icon, self._ink))
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._dress()
+
+
+class Elided(QLabel):
+    """One line of text, shortened where it must be; the tooltip then has all of it.
+
+    Names are shortened in the middle, since they differ at both ends; sentences at the end.
+    """
+
+    def __init__(
+        self,
+        role: str = "body",
+        tone: str = "text",
+        mode: Qt.TextElideMode = Qt.TextElideMode.ElideMiddle,
+    ) -> None:
+        super().__init__()
+        self._mode = mode
+        self._full = ""
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setFont(resources.font(role))
+        self.setProperty("tone", tone)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+
+    def show_text(self, text: str) -> None:
+        """Show `text`, as much of it as there is room for."""
+        self._full = text
+        self.setAccessibleName(text)
+        self._fit()
+
+    def _fit(self) -> None:
+        metrics = QFontMetrics(self.font())
+        short = metrics.elidedText(self._full, self._mode, self.width())
+        self.setText(short)
+        self.setToolTip("" if short == self._full else self._full)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+
+class Meter(QWidget):
+    """A thin bar that is filled up to a share of 0 to 1."""
+
+    def __init__(self, name: str, height: int = 4) -> None:
+        super().__init__()
+        self._share = 0.0
+        self.setFixedHeight(height)
+        self.setAccessibleName(name)
+
+    def set_share(self, share: float) -> None:
+        """Fill up to `share`."""
+        self._share = min(max(share, 0.0), 1.0)
+        self.setAccessibleDescription(f"{100 * self._share:.0f} %")
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        whole = QRectF(self.rect())
+        radius = whole.height() / 2
+        painter.setBrush(resources.colour("groove"))
+        painter.drawRoundedRect(whole, radius, radius)
+        if self._share > 0:
+            # A trace of an amount is still to be seen.
+            filled = QRectF(0, 0, max(whole.width() * self._share, 3), whole.height())
+            painter.setBrush(resources.colour("accent"))
+            painter.drawRoundedRect(filled, radius, radius)

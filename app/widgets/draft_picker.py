@@ -1,0 +1,145 @@
+"""Who drafts, and behind one button how much and by which rule."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSlider, QVBoxLayout, QWidget
+
+from app.settings import Settings
+from app.viewmodels.binding import bind
+from app.viewmodels.models import Models
+from app.viewmodels.rows import Row
+from app.widgets.choices import ChoiceList
+from app.widgets.common import Button, label, rule
+from app.widgets.popover import Popover
+
+LONGEST = 16
+
+
+class DraftPicker(QWidget):
+    """The section "Draft" of the sidebar."""
+
+    def __init__(self, models: Models) -> None:
+        super().__init__()
+        self._models = models
+        self.options = Button("", kind="flat")
+        self.options.setProperty("tone", "accent_text")
+        self.choices = ChoiceList(self.tr("Drafts"))
+        self._card = QFrame()
+        self._card.setObjectName("card")
+        self._none = label(
+            self.tr("The drafts for a target are listed here."), tone="text2", wrap=True
+        )
+        self.popover = DraftOptions(self, models)
+        self._build()
+        self.options.clicked.connect(lambda: self.popover.open_under(self.options))
+        self.choices.chosen.connect(models.choose_draft)
+        bind(models, Models.drafts, self.update_rows)
+        bind(models, Models.settings, self.update_options)
+
+    def _build(self) -> None:
+        inner = QVBoxLayout(self._card)
+        inner.setContentsMargins(1, 1, 1, 1)
+        inner.addWidget(self.choices)
+        head = QHBoxLayout()
+        head.setContentsMargins(0, 0, 0, 0)
+        head.addWidget(label(self.tr("Draft"), "heading"))
+        head.addStretch()
+        head.addWidget(self.options)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(6)
+        column.addLayout(head)
+        column.addWidget(self._card)
+        column.addWidget(self._none)
+
+    def update_rows(self, rows: tuple[Row, ...]) -> None:
+        self.choices.show_rows(rows)
+        self._card.setVisible(bool(rows))
+        self._none.setVisible(not rows)
+
+    def update_options(self, settings: Settings) -> None:
+        length = settings.draft_length
+        said = self.tr("Auto length") if length is None else _length(self, length)
+        self.options.set_words(said + "…")
+        self.options.setAccessibleName(self.tr("Draft options: {length}").format(length=said))
+
+
+class DraftOptions(Popover):
+    """Draft length and verification."""
+
+    def __init__(self, parent: QWidget, models: Models) -> None:
+        super().__init__(parent, parent.tr("Draft options"), 320)
+        self._models = models
+        self._build()
+        self.auto.toggled.connect(self._apply)
+        self.slider.valueChanged.connect(self._apply)
+        self.rules.chosen.connect(self._judge_by)
+        bind(models, Models.settings, self.update_settings)
+
+    def _build(self) -> None:
+        self.auto = Button(self.tr("Auto"), kind="flat", role="caption")
+        self.auto.setCheckable(True)
+        self.auto.setToolTip(self.tr("4 for a draft model, 8 for repeats"))
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(0, LONGEST)
+        self.slider.setAccessibleName(self.tr("Draft length"))
+        self._value = label("", "body")
+        self._value.setMinimumWidth(70)
+        self._value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.rules = ChoiceList(self.tr("Verification"))
+        head = QHBoxLayout()
+        head.addWidget(label(self.tr("Draft length"), "heading"))
+        head.addStretch()
+        head.addWidget(self.auto)
+        row = QHBoxLayout()
+        row.addWidget(self.slider)
+        row.addWidget(self._value)
+        self.column.addLayout(head)
+        self.column.addLayout(row)
+        self.column.addWidget(rule())
+        self.column.addWidget(label(self.tr("Verification"), "heading"))
+        self.column.addWidget(self.rules)
+
+    def update_settings(self, settings: Settings) -> None:
+        length = settings.draft_length
+        for widget in (self.auto, self.slider):
+            widget.blockSignals(True)
+        self.auto.setChecked(length is None)
+        self.slider.setEnabled(length is not None)
+        if length is not None:
+            self.slider.setValue(length)
+        for widget in (self.auto, self.slider):
+            widget.blockSignals(False)
+        self._value.setText(self.tr("automatic") if length is None else _length(self, length))
+        self.rules.show_rows(self._rules(settings.verification))
+
+    def _rules(self, chosen: str) -> tuple[Row, ...]:
+        return (
+            Row(
+                "coupled",
+                self.tr("Same text with any draft"),
+                "",
+                self.tr("A seed fixes the answer, whatever drafts"),
+                checked=chosen == "coupled",
+            ),
+            Row(
+                "rejection",
+                self.tr("Same odds, different text"),
+                "",
+                self.tr("Another draft may lead to another answer, equally likely"),
+                checked=chosen == "rejection",
+            ),
+        )
+
+    def _apply(self, *_: object) -> None:
+        length = None if self.auto.isChecked() else self.slider.value()
+        self._models.draft_with(length=length, verification=self._models.settings.verification)
+
+    def _judge_by(self, key: str) -> None:
+        self._models.draft_with(
+            length=self._models.settings.draft_length,
+            verification="rejection" if key == "rejection" else "coupled",
+        )
+
+
+def _length(widget: QWidget, length: int) -> str:
+    return widget.tr("1 token") if length == 1 else widget.tr("{n} tokens").format(n=length)

@@ -1,0 +1,120 @@
+"""The first screen where there is no model: one offer, and its progress in the same place."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from app import resources
+from app.viewmodels import words
+from app.viewmodels.alerts import Alert, Alerts
+from app.viewmodels.binding import bind
+from app.viewmodels.models import Fetching, Models
+from app.widgets.common import Button, Glyph, Meter, label
+
+WIDTH = 480
+
+
+class FirstRun(QWidget):
+    """Get a model, then ask it something."""
+
+    def __init__(self, models: Models, alerts: Alerts) -> None:
+        super().__init__()
+        self.setObjectName("page")
+        self._models = models
+        self._build()
+        self.get.clicked.connect(models.get_starter)
+        self.cancel.clicked.connect(models.cancel_starter)
+        bind(models, Models.fetching, self.update_fetching)
+        bind(alerts, Alerts.current, self.update_alert)
+
+    def _build(self) -> None:
+        heading = label(self.tr("Get a model, then ask it something"), "display")
+        about = (
+            self.tr("Slipstream runs language models on this computer."),
+            self.tr("What you write never leaves it."),
+        )
+        centred = Qt.AlignmentFlag.AlignHCenter
+        column = QVBoxLayout(self)
+        column.addStretch(2)
+        column.addWidget(Glyph("mark", "accent", 60), 0, centred)
+        column.addSpacing(18)
+        column.addWidget(heading, 0, centred)
+        column.addSpacing(8)
+        for sentence in about:
+            column.addWidget(label(sentence, "reading", "text2"), 0, centred)
+        column.addSpacing(24)
+        # Not by alignment: that would give the card its hint's height, not its text's.
+        row = QHBoxLayout()
+        row.addStretch()
+        row.addWidget(self._offer())
+        row.addStretch()
+        column.addLayout(row)
+        column.addStretch(3)
+
+    def _offer(self) -> QFrame:
+        offer = self._models.offer
+        size = words.megabytes(offer.size)
+        card = QFrame()
+        card.setObjectName("offer")
+        card.setFixedWidth(WIDTH)
+        facts = self.tr("{size}, {licence}, runs on any computer")
+        inner = QVBoxLayout(card)
+        inner.setContentsMargins(20, 18, 20, 18)
+        inner.setSpacing(0)
+        inner.addWidget(label(offer.name, "title"))
+        inner.addSpacing(2)
+        inner.addWidget(label(facts.format(size=size, licence=offer.licence), "body", "text2"))
+        inner.addSpacing(10)
+        inner.addWidget(
+            label(
+                self.tr(
+                    "A small first model. It answers at once and shows how drafting works, "
+                    "but it gets many facts wrong. You can add a larger one at any time."
+                ),
+                wrap=True,
+            )
+        )
+        inner.addSpacing(14)
+        inner.addWidget(self._place(size))
+        self._error = label("", "caption", "bad", wrap=True)
+        inner.addSpacing(6)
+        inner.addWidget(self._error)
+        return card
+
+    def _place(self, size: str) -> QStackedWidget:
+        """The button and, in its place, the progress."""
+        self.get = Button(
+            self.tr("Get the starter model, {size}").format(size=size),
+            icon="download",
+            ink="on_accent",
+            kind="primary",
+            role="heading",
+        )
+        self.get.setObjectName("offerButton")
+        self.cancel = Button(self.tr("Cancel"))
+        self._meter = Meter(self.tr("Download"), 6)
+        self._amount = label("", "caption", "text2", tabular=True)
+        progress = QWidget()
+        left = QVBoxLayout()
+        left.setSpacing(5)
+        left.addWidget(self._meter)
+        left.addWidget(self._amount)
+        row = QHBoxLayout(progress)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(14)
+        row.addLayout(left, 1)
+        row.addWidget(self.cancel)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.get)
+        self._stack.addWidget(progress)
+        self._stack.setFixedHeight(round(2.8 * resources.pixels()) + 2)
+        return self._stack
+
+    def update_fetching(self, fetching: Fetching | None) -> None:
+        self._stack.setCurrentIndex(0 if fetching is None else 1)
+        if fetching is not None:
+            self._meter.set_share(fetching.share)
+            self._amount.setText(fetching.text)
+
+    def update_alert(self, alert: Alert | None) -> None:
+        self._error.setText(alert.text if alert else "")
+        self._error.setVisible(alert is not None)

@@ -1,0 +1,310 @@
+"""The only threads of the program, and the way back from them to the window.
+
+Three lanes, each one long-lived thread that does one job after another: the model lane owns the
+engine's session, the files lane looks at models on disk, the download lane fetches. What they
+have to say goes into one locked list, which a timer of the GUI thread empties 30 times a second:
+no Qt object is touched from another thread, and a burst of tokens is one update. Knows nothing
+of what is shown.
+"""
+
+import logging
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Protocol
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from engine.api import Chunk, Drafting, Loaded, Message, Progress, Sampling
+from engine.errors import Cancelled, EngineError, Reason
+
+Report = Callable[[Progress], None]
+Stopped = Callable[[], bool]
+Task = Callable[[Report, Stopped], object]
+
+FLUSH_MS = 33
+log = logging.getLogger(__name__)
+
+
+class SessionLike(Protocol):
+    """What the model lane needs of `engine.session.Session`."""
+
+    def load_target(self, path: Path, *, progress: Report, stopped: Stopped) -> Loaded: ...
+
+    def choose_draft(self, choice: str | Path, *, progress: Report, stopped: Stopped) -> None: ...
+
+    def reply(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        drafting: Drafting,
+        *,
+        stopped: Stopped,
+    ) -> Iterator[Chunk]: ...
+
+    def close(self) -> None: ...
+
+
+class Job(StrEnum):
+    """What a lane was asked to do."""
+
+    SCAN = "scan"
+    JUDGE = "judge"
+    LOAD = "load"
+    DRAFT = "draft"
+    REPLY = "reply"
+    FETCH = "fetch"
+    CLOSE = "close"
+
+
+@dataclass(frozen=True)
+class _Moved:
+    job: Job
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class _Finished:
+    job: Job
+    result: object
+
+
+@dataclass(frozen=True)
+class _Failed:
+    job: Job
+    reason: Reason
+
+
+_Event = Chunk | _Moved | _Finished | _Failed
+
+
+class _Outbox:
+    """Events on their way to the GUI thread, in the order in which they were put."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: list[_Event] = []
+
+    def put(self, event: _Event) -> None:
+        with self._lock:
+            self._events.append(event)
+
+    def take(self) -> list[_Event]:
+        with self._lock:
+            events, self._events = self._events, []
+        return events
+
+
+@dataclass
+class _Order:
+    job: Job
+    task: Task
+    stop: threading.Event
+    done: bool = False
+
+
+class _Lane:
+    """One thread that does orders one after another; it starts with the first."""
+
+    def __init__(self, name: str, outbox: _Outbox) -> None:
+        self._outbox = outbox
+        self._queue: SimpleQueue[_Order | None] = SimpleQueue()
+        self._open: list[_Order] = []
+        # A daemon, so that a load that cannot be stopped never keeps the program from ending.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def submit(self, job: Job, task: Task) -> None:
+        """Queue an order."""
+        if not self._thread.is_alive():
+            self._thread.start()
+        order = _Order(job, task, threading.Event())
+        self._open = [o for o in self._open if not o.done] + [order]
+        self._queue.put(order)
+
+    def stop(self) -> None:
+        """Ask the running order and all queued ones to end."""
+        for order in self._open:
+            order.stop.set()
+
+    def close(self, seconds: float, last: Task | None = None) -> bool:
+        """End the thread, after `last`; whether it ended within `seconds`."""
+        if not self._thread.is_alive():
+            return True
+        self.stop()
+        if last is not None:
+            self._queue.put(_Order(Job.CLOSE, last, threading.Event()))
+        self._queue.put(None)
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (order := self._queue.get()) is not None:
+            self._outbox.put(self._outcome(order))
+            order.done = True
+
+    def _outcome(self, order: _Order) -> _Finished | _Failed:
+        """Do the order. Nothing of an exception is kept: its frames would hold tensors."""
+        if order.stop.is_set():
+            return _Finished(order.job, None)
+        try:
+            result = order.task(
+                lambda progress: self._outbox.put(_Moved(order.job, progress)), order.stop.is_set
+            )
+        except Cancelled:
+            return _Finished(order.job, None)
+        except EngineError as error:
+            log.warning("%s: %s", order.job, error.reason.text)
+            return _Failed(order.job, error.reason)
+        except Exception as error:
+            log.error("%s failed\n%s", order.job, traceback.format_exc())
+            return _Failed(order.job, _unforeseen(error))
+        return _Finished(order.job, result)
+
+
+def _unforeseen(error: Exception) -> Reason:
+    kind = type(error).__name__
+    return Reason(
+        "unforeseen",
+        "The program met an error it does not know: {kind}: {detail}",
+        {"kind": kind, "detail": str(error)[:300]},
+    )
+
+
+class Worker(QObject):
+    """The lanes' face in the GUI thread: methods queue jobs, signals tell how they end.
+
+    Every job ends in exactly one `finished` (the result, None if it was stopped) or `failed`.
+    """
+
+    pieces = Signal(list)  # list[Chunk]
+    moved = Signal(object, object)  # Job, Progress
+    finished = Signal(object, object)  # Job, result
+    failed = Signal(object, object)  # Job, Reason
+
+    def __init__(
+        self, session_factory: Callable[[], SessionLike], parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._factory = session_factory
+        self._session: SessionLike | None = None
+        self._outbox = _Outbox()
+        self._model = _Lane("model", self._outbox)
+        self._files = _Lane("files", self._outbox)
+        self._downloads = _Lane("downloads", self._outbox)
+        self._pending = 0
+        self._closed = False
+        self._timer = QTimer(self)
+        self._timer.setInterval(FLUSH_MS)
+        self._timer.timeout.connect(self.flush)
+
+    def load_target(self, path: Path) -> None:
+        """Load the model at `path`; finishes with a Loaded. A failure leaves the old one."""
+        self._submit(
+            self._model,
+            Job.LOAD,
+            lambda report, stopped: self._engine().load_target(
+                path, progress=report, stopped=stopped
+            ),
+        )
+
+    def choose_draft(self, choice: str | Path) -> None:
+        """Draft with "none", "ngram" or the model at a path; finishes with the choice."""
+
+        def task(report: Report, stopped: Stopped) -> str | Path:
+            self._engine().choose_draft(choice, progress=report, stopped=stopped)
+            return choice
+
+        self._submit(self._model, Job.DRAFT, task)
+
+    def reply(self, messages: Sequence[Message], sampling: Sampling, drafting: Drafting) -> None:
+        """Answer the conversation: `pieces`, then finished."""
+
+        def task(_: Report, stopped: Stopped) -> None:
+            for chunk in self._engine().reply(messages, sampling, drafting, stopped=stopped):
+                self._outbox.put(chunk)
+
+        self._submit(self._model, Job.REPLY, task)
+
+    def look(self, job: Job, task: Task) -> None:
+        """Do `task` in the files lane."""
+        self._submit(self._files, job, task)
+
+    def fetch(self, task: Task) -> None:
+        """Do `task` in the download lane."""
+        self._submit(self._downloads, Job.FETCH, task)
+
+    def stop(self) -> None:
+        """End what the model lane does, between two rounds or two chunks of the prompt."""
+        self._model.stop()
+
+    def stop_looking(self) -> None:
+        """End what the files lane does."""
+        self._files.stop()
+
+    def stop_fetching(self) -> None:
+        """End the download."""
+        self._downloads.stop()
+
+    def close(self, seconds: float = 1.8) -> bool:
+        """Stop everything and end the threads; whether all of them ended in time."""
+        deadline = time.monotonic() + seconds
+        self._closed = True
+        self._timer.stop()
+        for lane in (self._model, self._files, self._downloads):
+            lane.stop()
+        closed = self._model.close(seconds, last=self._close_session)
+        for lane in (self._files, self._downloads):
+            closed &= lane.close(max(0.1, deadline - time.monotonic()))
+        self.flush()
+        return closed
+
+    def flush(self) -> None:
+        """Hand out what the lanes have said since the last time; runs of chunks as one list."""
+        chunks: list[Chunk] = []
+        for event in self._outbox.take():
+            if isinstance(event, Chunk):
+                chunks.append(event)
+                continue
+            if chunks:
+                self.pieces.emit(chunks)
+                chunks = []
+            self._tell(event)
+        if chunks:
+            self.pieces.emit(chunks)
+        if self._pending == 0:
+            self._timer.stop()
+
+    def _tell(self, event: _Moved | _Finished | _Failed) -> None:
+        match event:
+            case _Moved(job, progress):
+                self.moved.emit(job, progress)
+            case _Finished(Job.CLOSE, _) | _Failed(Job.CLOSE, _):
+                pass
+            case _Finished(job, result):
+                self._pending -= 1
+                self.finished.emit(job, result)
+            case _Failed(job, reason):
+                self._pending -= 1
+                self.failed.emit(job, reason)
+
+    def _submit(self, lane: _Lane, job: Job, task: Task) -> None:
+        if self._closed:
+            return
+        self._pending += 1
+        lane.submit(job, task)
+        self._timer.start()
+
+    def _engine(self) -> SessionLike:
+        """The session, made in the model lane by its first job: torch is imported there."""
+        if self._session is None:
+            self._session = self._factory()
+        return self._session
+
+    def _close_session(self, _: Report, __: Stopped) -> None:
+        if self._session is not None:
+            self._session.close()

@@ -1,0 +1,41 @@
+"""The program as the window's tests open it: scripted session, pretended models."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from app import resources, start
+from tests.fakes import FakeShelf, ScriptedSession
+
+Open = Callable[..., start.Program]
+
+
+@pytest.fixture
+def open_program(qtbot) -> Iterator[Open]:
+    """Opens the program and waits until its model is loaded and its draft chosen."""
+    opened = []
+
+    def opening(
+        session: ScriptedSession, shelf: FakeShelf | None = None, *, wait: bool = True
+    ) -> start.Program:
+        shelf = shelf or FakeShelf()
+        program = start.build(["test"], session_factory=lambda: session, shelf=shelf)
+        resources.apply_theme(program.app, "light")
+        opened.append(program)
+        program.window.show()
+        qtbot.waitExposed(program.window)
+        program.window.activateWindow()
+        program.models.start()
+        if wait:
+            qtbot.waitUntil(lambda: program.models.loaded is not None)
+            qtbot.waitUntil(lambda: not program.models.choosing)
+        return program
+
+    yield opening
+    for program in opened:
+        program.window.close()
+        program.worker.close()
+        program.window.deleteLater()
+        for part in (program.stats, program.chat, program.models, program.alerts, program.worker):
+            part.deleteLater()
+        qtbot.wait(1)

@@ -1,0 +1,209 @@
+"""Which model runs, what may draft, and the first start."""
+
+import threading
+from pathlib import Path
+
+from app import paths, settings
+from engine.errors import DownloadError, DraftRefused, LoadError, Reason
+from tests.fakes import DRAFT, FOREIGN, TARGET, FakeShelf, ScriptedSession, entries
+
+
+def keys(rows):
+    return [row.key for row in rows]
+
+
+def test_the_first_start_offers_the_starter_and_ends_with_it_loaded(qtbot, open_program):
+    shelf, session = FakeShelf([]), ScriptedSession()
+    program = open_program(session, shelf, wait=False)
+    qtbot.waitUntil(lambda: program.models.first_run)
+    assert program.window.first_run.isVisible()
+    shelf.hold.clear()
+    program.window.first_run.get.click()
+    qtbot.waitUntil(lambda: program.models.fetching is not None)
+    qtbot.waitUntil(lambda: program.window.first_run.cancel.isVisible())
+    qtbot.waitUntil(lambda: program.models.fetching.share > 0.6)
+    assert "60 of 98 MB" in program.models.fetching.text
+    assert "left" in program.models.fetching.text
+    shelf.hold.set()
+    qtbot.waitUntil(lambda: program.models.loaded is not None)
+    assert session.loads == [FOREIGN]
+    assert not program.models.first_run
+
+
+def test_a_cancelled_download_shows_the_offer_again(qtbot, open_program):
+    shelf = FakeShelf([])
+    program = open_program(ScriptedSession(), shelf, wait=False)
+    qtbot.waitUntil(lambda: program.models.first_run)
+    shelf.hold.clear()
+    program.models.get_starter()
+    qtbot.waitUntil(lambda: program.models.fetching is not None)
+    program.window.first_run.cancel.click()
+    qtbot.waitUntil(lambda: program.models.fetching is None)
+    assert program.window.first_run.get.isVisible()
+    assert program.alerts.current is None
+
+
+def test_a_failed_download_says_why(qtbot, open_program):
+    shelf = FakeShelf([])
+    shelf.fetch_error = DownloadError("no_network", "There is no connection.")
+    program = open_program(ScriptedSession(), shelf, wait=False)
+    qtbot.waitUntil(lambda: program.models.first_run)
+    program.models.get_starter()
+    qtbot.waitUntil(lambda: program.alerts.current is not None)
+    assert program.window.first_run._error.text() == "There is no connection."
+    assert program.window.first_run.get.isVisible()
+
+
+def test_the_last_target_and_its_last_draft_come_back(open_program):
+    folder = paths.ensure(paths.config_folder())
+    kept = settings.Settings(target=str(DRAFT), drafts={str(DRAFT): "none", str(TARGET): "ngram"})
+    settings.save(kept, folder)
+    session = ScriptedSession()
+    program = open_program(session)
+    assert session.loads == [DRAFT]
+    assert program.models.draft == "none"
+
+
+def test_a_choice_is_remembered(qtbot, open_program):
+    program = open_program(ScriptedSession())
+    program.models.choose_draft(str(DRAFT))
+    qtbot.waitUntil(lambda: program.models.draft == str(DRAFT))
+    kept = settings.load(paths.config_folder())
+    assert kept.target == str(TARGET)
+    assert kept.drafts[str(TARGET)] == str(DRAFT)
+
+
+def test_a_draft_that_is_gone_is_not_asked_for(open_program):
+    kept = settings.Settings(target=str(TARGET), drafts={str(TARGET): "/models/gone"})
+    settings.save(kept, paths.ensure(paths.config_folder()))
+    session = ScriptedSession()
+    program = open_program(session)
+    assert session.choices == ["ngram"]
+    assert program.models.draft == "ngram"
+
+
+def test_a_failed_load_leaves_the_old_model_running(qtbot, open_program):
+    session = ScriptedSession()
+    program = open_program(session)
+    before = program.models.loaded
+    session.load_error = LoadError("cut_off", "The file is cut off.")
+    program.models.choose_target(str(DRAFT))
+    assert not program.chat.can_send
+    qtbot.waitUntil(lambda: program.alerts.current is not None)
+    assert program.alerts.current.text == "The file is cut off."
+    assert program.models.loaded is before
+    assert program.models.target_key == str(TARGET)
+    assert program.models.draft == "ngram"
+    assert program.chat.can_send
+
+
+def test_stopping_a_load_leaves_the_old_model_running(qtbot, open_program):
+    session = ScriptedSession()
+    program = open_program(session)
+    session.load_hold.clear()
+    program.models.choose_target(str(DRAFT))
+    qtbot.waitUntil(lambda: "45 of 98 MB" in program.models.loading)
+    program.window.escape()
+    qtbot.waitUntil(lambda: not program.models.busy)
+    assert program.models.target_key == str(TARGET)
+    assert program.alerts.current is None
+    session.load_hold.set()
+
+
+def test_a_draft_that_fails_turns_drafting_off_and_says_so(qtbot, open_program):
+    session = ScriptedSession()
+    program = open_program(session)
+    session.draft_error = DraftRefused("refused", "Its vocabulary is another one.")
+    program.models.choose_draft(str(DRAFT))
+    qtbot.waitUntil(lambda: program.alerts.current is not None)
+    assert program.models.draft == "none"
+    assert program.chat.can_send
+    assert next(r for r in program.models.drafts if r.key == "none").checked
+
+
+def test_stopping_a_draft_that_loads_turns_drafting_off_but_is_not_remembered(qtbot, open_program):
+    session = ScriptedSession()
+    program = open_program(session)
+    session.draft_hold.clear()
+    program.models.choose_draft(str(DRAFT))
+    row = next(r for r in program.models.drafts if r.key == str(DRAFT))
+    assert (row.detail, row.checked) == ("Loading", True)
+    program.window.escape()
+    qtbot.waitUntil(lambda: not program.models.choosing)
+    session.draft_hold.set()
+    qtbot.waitUntil(lambda: session.choices == ["ngram", "none"])
+    assert program.models.draft == "none"
+    assert settings.load(paths.config_folder()).drafts[str(TARGET)] == "ngram"
+
+
+def test_usable_drafts_come_first_and_the_refused_below_with_their_reason(qtbot, open_program):
+    program = open_program(ScriptedSession())
+    qtbot.waitUntil(lambda: len([r for r in program.models.drafts if r.tone == "refused"]) == 3)
+    rows = program.models.drafts
+    divider = keys(rows).index("")
+    assert keys(rows)[:divider] == ["none", "ngram", str(DRAFT)]
+    good = rows[2]
+    assert (good.word, good.detail) == ("Good:", "15 times smaller, same vocabulary")
+    assert rows[divider].name == "Cannot draft for this target"
+    foreign = next(r for r in rows if r.key == str(FOREIGN))
+    assert (foreign.word, foreign.detail) == ("Other vocabulary:", "differs from token 0 on")
+    assert foreign.tooltip == "Token 0 is “!” in the target and “<|endoftext|>” here."
+    assert all(not r.usable and (r.word or r.detail) for r in rows[divider + 1 :])
+
+
+def test_a_draft_stands_as_being_checked_until_it_is_judged(qtbot, open_program):
+    gate = threading.Event()
+
+    class Slow(FakeShelf):
+        def judge(self, target, draft, stopped):
+            gate.wait(5)
+            return super().judge(target, draft, stopped)
+
+    program = open_program(ScriptedSession(), Slow())
+    row = next(r for r in program.models.drafts if r.key == str(DRAFT))
+    assert "Checking" in row.detail
+    gate.set()
+    qtbot.waitUntil(
+        lambda: next(r for r in program.models.drafts if r.key == str(DRAFT)).tone == "good"
+    )
+
+
+def test_a_target_that_cannot_be_rewound_drafts_with_none_only(open_program):
+    shelf = FakeShelf()
+    shelf.refused = Reason("recurrent_target", "This model keeps a running state.")
+    session = ScriptedSession()
+    program = open_program(session, shelf)
+    assert program.models.draft == "none"
+    assert not session.choices
+    usable = [row.key for row in program.models.drafts if row.usable]
+    assert usable == ["none"]
+
+
+def test_broken_models_are_listed_with_their_problem(open_program):
+    program = open_program(ScriptedSession())
+    broken = program.models.targets[-1]
+    assert not broken.usable
+    assert (broken.word, broken.detail) == ("Incomplete:", "model-2.safetensors is missing")
+
+
+def test_only_broken_models_count_as_none(qtbot, open_program):
+    program = open_program(ScriptedSession(), FakeShelf(entries()[-1:]), wait=False)
+    qtbot.waitUntil(lambda: program.models.first_run)
+
+
+def test_settings_survive_and_damage_means_defaults(tmp_path: Path):
+    folder = tmp_path / "config"
+    kept = settings.Settings(
+        target="/m/ü ö",
+        drafts={"/m/ü ö": "none"},
+        draft_length=7,
+        verification="rejection",
+        sidebar=False,
+    )
+    settings.save(kept, folder)
+    assert settings.load(folder) == kept
+    assert [path.name for path in folder.iterdir()] == [settings.FILE_NAME]
+    (folder / settings.FILE_NAME).write_bytes(b"\xff\xfe target = [")
+    assert settings.load(folder) == settings.Settings()
+    (folder / settings.FILE_NAME).write_text('draft_length = 99\ntarget = 3\ndrafts = "x"\n')
+    assert settings.load(folder) == settings.Settings()

@@ -1,0 +1,229 @@
+"""Stand-ins for the window's tests: a scripted session, a shelf of models, a gap meter."""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Qt, QTimer
+
+from app.viewmodels.shelf import Judgement, Offer
+from engine.api import (
+    Chunk,
+    Drafting,
+    Finish,
+    Loaded,
+    Message,
+    ModelInfo,
+    Progress,
+    RoundStats,
+    Sampling,
+    Usage,
+)
+from engine.errors import Cancelled, EngineError, Reason
+from engine.guidance import Level, Verdict
+from engine.library.scan import Entry
+
+TARGET, DRAFT, FOREIGN, BROKEN = (
+    Path("/models") / name for name in ("target", "draft", "foreign", "broken")
+)
+
+
+def info(path: Path, parameters: int = 7_600_000_000, **changes: object) -> ModelInfo:
+    """What the headers of a pretended model say."""
+    base = ModelInfo(
+        name=path.name,
+        path=path,
+        format="safetensors",
+        architecture="qwen2",
+        parameters=parameters,
+        context=32_768,
+        licence="Apache-2.0",
+    )
+    return replace(base, **changes)
+
+
+def entries() -> list[Entry]:
+    """A target, a good draft, one with another vocabulary, a broken folder."""
+    return [
+        Entry("Qwen2.5-Coder 7B Instruct", TARGET, info(TARGET), None),
+        Entry("Qwen2.5-Coder 0.5B Instruct", DRAFT, info(DRAFT, 494_000_000), None),
+        Entry("SmolLM2 135M Instruct", FOREIGN, info(FOREIGN, 135_000_000), None),
+        Entry(
+            "Half a model",
+            BROKEN,
+            None,
+            Reason(
+                "missing_shard", "Incomplete: {file} is missing", {"file": "model-2.safetensors"}
+            ),
+        ),
+    ]
+
+
+VERDICTS = {
+    TARGET: Verdict(Level.REFUSED, Reason("own_draft", "This is the target itself")),
+    DRAFT: Verdict(
+        Level.GOOD,
+        Reason("much_smaller", "Good: {ratio} times smaller, same vocabulary", {"ratio": 15}),
+    ),
+    FOREIGN: Verdict(
+        Level.REFUSED,
+        Reason("other_vocabulary", "Other vocabulary: differs from token {token} on", {"token": 0}),
+        Reason("first_difference", "Token 0 is “!” in the target and “<|endoftext|>” here."),
+    ),
+}
+
+
+class FakeShelf:
+    """Models that are not there. `fetch_steps` are the bytes a download reports."""
+
+    offer = Offer("SmolLM2 135M Instruct", 98_000_000, "Apache-2.0")
+
+    def __init__(self, found: Sequence[Entry] | None = None) -> None:
+        self.found = list(entries() if found is None else found)
+        self.refused: Reason | None = None
+        self.fetch_error: EngineError | None = None
+        self.fetch_steps: Sequence[int] = (20_000_000, 60_000_000)
+        self.hold = threading.Event()
+        self.hold.set()
+
+    def scan(self) -> list[Entry]:
+        return list(self.found)
+
+    def judge(self, target: Entry, draft: Entry, stopped: Callable[[], bool]) -> Judgement:
+        return Judgement(target.path, draft.path, VERDICTS[draft.path])
+
+    def refusal(self, target: ModelInfo) -> Reason | None:
+        return self.refused
+
+    def fetch(self, report: Callable[[Progress], None], stopped: Callable[[], bool]) -> Path:
+        for done in self.fetch_steps:
+            report(Progress("download", done, self.offer.size))
+        while not self.hold.wait(0.005):
+            if stopped():
+                raise Cancelled
+        if self.fetch_error is not None:
+            raise self.fetch_error
+        self.found.append(Entry(self.offer.name, FOREIGN, info(FOREIGN, 135_000_000), None))
+        return FOREIGN
+
+
+def chunks_of(
+    pieces: Sequence[str], *, drafted: int = 4, accepted: int = 3, prompt: int = 464
+) -> list[Chunk]:
+    """An answer: each piece a round with so many of its draft accepted, statistics that agree."""
+    usage = Usage(prompt_tokens=prompt, time_to_first_token=0.21)
+    made = []
+    for number, piece in enumerate(pieces):
+        stats = RoundStats(
+            drafted, accepted, emitted=accepted + 1, draft_seconds=0.01, verify_seconds=0.03
+        )
+        usage = replace(usage.plus(stats), seconds=0.21 + 0.045 * (number + 1))
+        ids = tuple(range(usage.tokens - stats.emitted, usage.tokens))
+        made.append(Chunk(text=piece, token_ids=ids, usage=usage, round=stats))
+    made.append(Chunk(usage=usage, finish=Finish.STOP))
+    return made
+
+
+class ScriptedSession:
+    """A session that says what it was given.
+
+    `script` holds a chunk list for each reply, an exception among them is raised at its place;
+    `pause` seconds lie between two chunks. A stop ends the reply with a cancelled chunk.
+    """
+
+    def __init__(self, *script: Sequence[Chunk | Exception], pause: float = 0.0) -> None:
+        self.script = list(script)
+        self.pause = pause
+        self.asked: list[Sequence[Message]] = []
+        self.drafting: list[Drafting] = []
+        self.choices: list[str | Path] = []
+        self.loads: list[Path] = []
+        self.load_error: Exception | None = None
+        self.draft_error: Exception | None = None
+        self.load_hold = threading.Event()
+        self.load_hold.set()
+        self.draft_hold = threading.Event()
+        self.draft_hold.set()
+        self.sent = 0
+        self.ended_at = 0.0
+        self.closed = False
+        self.threads: set[str] = set()
+
+    def load_target(
+        self, path: Path, *, progress: Callable[[Progress], None], stopped: Callable[[], bool]
+    ) -> Loaded:
+        self._note()
+        progress(Progress("load", 45_000_000, 98_000_000))
+        while not self.load_hold.wait(0.005):
+            if stopped():
+                raise Cancelled
+        if self.load_error is not None:
+            raise self.load_error
+        self.loads.append(path)
+        return Loaded(info(path), "cpu", "fp32", 8_192, f"vocabulary of {path}", Sampling(), 1, 0.5)
+
+    def choose_draft(
+        self,
+        choice: str | Path,
+        *,
+        progress: Callable[[Progress], None],
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._note()
+        while choice != "none" and not self.draft_hold.wait(0.005):
+            if stopped():
+                raise Cancelled
+        if self.draft_error is not None:
+            raise self.draft_error
+        self.choices.append(choice)
+
+    def reply(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        drafting: Drafting,
+        *,
+        stopped: Callable[[], bool],
+    ) -> Iterator[Chunk]:
+        self._note()
+        self.asked.append(tuple(messages))
+        self.drafting.append(drafting)
+        usage = Usage()
+        for item in self.script.pop(0):
+            if stopped():
+                self.ended_at = time.monotonic()
+                yield Chunk(usage=usage, finish=Finish.CANCELLED)
+                return
+            if isinstance(item, Exception):
+                raise item
+            usage = item.usage
+            self.sent += 1
+            yield item
+            if self.pause:
+                time.sleep(self.pause)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _note(self) -> None:
+        self.threads.add(threading.current_thread().name)
+
+
+class GapMeter(QObject):
+    """Is the GUI thread alive? Notes the time of each tick of a 10 ms timer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ticks: list[float] = []
+        self.timer = QTimer(self)
+        self.timer.setInterval(10)
+        self.timer.setTimerType(Qt.TimerType.PreciseTimer)
+        self.timer.timeout.connect(lambda: self.ticks.append(time.monotonic()))
+        self.timer.start()
+
+    def worst(self) -> float:
+        """Longest time between two ticks, in seconds."""
+        return max(b - a for a, b in itertools.pairwise(self.ticks))
