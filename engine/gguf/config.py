@@ -152,9 +152,9 @@ def _common(settings: _Settings, header: Header) -> dict[str, Any]:
         "rms_norm_eps": settings.number("attention.layer_norm_rms_epsilon"),
         "rope_parameters": _rope(settings, header),
         "tie_word_embeddings": not has(header, "output.weight"),
-        "bostoken_id": token_id(header, "bostoken_id"),
-        "eostoken_id": list(eos_ids_of(header)) or None,
-        "padtoken_id": token_id(header, "paddingtoken_id"),
+        "bos_token_id": token_id(header, "bos_token_id"),
+        "eos_token_id": list(eos_ids_of(header)) or None,
+        "pad_token_id": token_id(header, "padding_token_id"),
     }
 
 
