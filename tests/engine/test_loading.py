@@ -1,0 +1,306 @@
+"""Folders and files become running models, or are refused before anything of theirs runs."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine import devices
+from engine.errors import Cancelled, Incomplete, LoadError, OutOfMemory, Unsafe
+from engine.loading import load
+from tests.folders import (
+    EOS,
+    IM_END,
+    THINK,
+    tiny_config,
+    tokenizer_config,
+    write_json,
+    write_model,
+    write_sharded,
+)
+from tests.gguf_files import byte_level_metadata, converted, settings, write_gguf
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Loads, and closes what was loaded."""
+    models = []
+
+    def open_(path, **options):
+        models.append(load(path, cache_folder=tmp_path / "cache", **options))
+        return models[-1]
+
+    yield open_
+    for model in models:
+        model.close()
+
+
+def logits(loaded):
+    return loaded.model.forward([1, 2, 3, 4])
+
+
+def test_a_sharded_folder_is_the_same_model(opened, tmp_path):
+    single = opened(write_model(tmp_path / "single"))
+    sharded = opened(write_sharded(tmp_path / "sharded"))
+    # not to the bit: where a weight lies in memory may change how it is summed
+    torch.testing.assert_close(logits(single), logits(sharded))
+
+
+def test_what_is_loaded_is_described(opened, tmp_path):
+    loaded = opened(write_model(tmp_path / "model")).loaded
+    assert (loaded.device, loaded.precision, loaded.context) == ("cpu", "fp32", 512)
+    assert loaded.memory_bytes == loaded.info.parameters * 4
+
+
+def test_bf16_halves_the_memory(opened, tmp_path):
+    path = write_model(tmp_path / "model")
+    full, half = opened(path), opened(path, precision="bf16")
+    assert half.loaded.memory_bytes * 2 == full.loaded.memory_bytes
+    assert logits(half).dtype == torch.bfloat16
+
+
+def test_closing_gives_the_weights_back(opened, tmp_path):
+    loaded = opened(write_model(tmp_path / "model"))
+    loaded.close()
+    assert {p.device.type for p in loaded.model.network.parameters()} == {"meta"}
+
+
+def test_a_cache_entry_is_opened_at_its_snapshot(opened, tmp_path):
+    snapshot = tmp_path / "models--org--tiny" / "snapshots" / "abc"
+    write_model(snapshot)
+    assert opened(tmp_path / "models--org--tiny").loaded.info.name == "tiny"
+
+
+@pytest.mark.parametrize(
+    ("generation", "config", "tokenizer", "expected"),
+    [
+        ({"eos_token_id": 5}, {"eos_token_id": 6}, None, {5}),
+        ({}, {"eos_token_id": [6, 7]}, None, {6, 7}),
+        ({"eos_token_id": [5, 6]}, {}, "<|im_end|>", {5, 6, IM_END}),
+        ({"eos_token_id": None}, {"eos_token_id": None}, None, set()),
+        ({"eos_token_id": "x"}, {}, {"content": "</s>"}, {EOS}),
+    ],
+)
+def test_end_tokens_come_from_the_folders_files(
+    opened, tmp_path, generation, config, tokenizer, expected
+):
+    path = write_model(tmp_path / "model", config=tiny_config() | config)
+    write_json(path / "generation_config.json", generation)
+    write_json(path / "tokenizer_config.json", {"eos_token": tokenizer} if tokenizer else {})
+    assert opened(path).tokenizer.eos_ids == expected
+
+
+@pytest.mark.parametrize(
+    ("settings_of_folder", "expected"),
+    [
+        ({"do_sample": True, "temperature": 0.6, "top_k": 20}, (0.6, 20, None)),
+        ({"do_sample": False, "temperature": 0.6}, (0.0, None, None)),
+        ({"temperature": "hot", "top_k": True, "top_p": 7}, (None, None, None)),
+        ({"top_p": 0.9, "top_k": -3}, (None, None, 0.9)),
+    ],
+)
+def test_sampling_defaults_come_from_the_folder(opened, tmp_path, settings_of_folder, expected):
+    path = write_model(tmp_path / "model")
+    write_json(path / "generation_config.json", settings_of_folder)
+    defaults = opened(path).loaded.defaults
+    assert (defaults.temperature, defaults.top_k, defaults.top_p) == expected
+
+
+def test_a_missing_shard_is_named_and_nothing_is_loaded(opened, tmp_path):
+    """WGT-1 a."""
+    path = write_sharded(tmp_path / "model")
+    (path / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(Incomplete, match=r"model-00002-of-00002\.safetensors"):
+        opened(path)
+
+
+@pytest.mark.parametrize("size", [0, 4, 50, 3000])
+def test_a_cut_off_file_is_named(opened, tmp_path, size):
+    """WGT-1 b and c."""
+    path = write_model(tmp_path / "model")
+    data = (path / "model.safetensors").read_bytes()
+    (path / "model.safetensors").write_bytes(data[:size])
+    with pytest.raises(Incomplete, match=r"model\.safetensors"):
+        opened(path)
+
+
+def test_a_tensor_that_no_file_holds_is_named(opened, tmp_path):
+    """WGT-1: never random numbers in place of weights."""
+    path = write_model(tmp_path / "model", layers=1)
+    write_json(path / "config.json", tiny_config())
+    with pytest.raises(Incomplete, match=r"model\.layers\.1\."):
+        opened(path)
+
+
+def test_a_tensor_of_another_shape_is_named(opened, tmp_path):
+    path = write_model(tmp_path / "model")
+    write_json(path / "config.json", tiny_config(vocab_size=300))
+    with pytest.raises(LoadError):
+        opened(path)
+
+
+class Touch:
+    """Pickled, it creates a file when it is read."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_a_pickle_is_never_opened(opened, tmp_path):
+    """EXE-1 a."""
+    path = write_model(tmp_path / "model")
+    (path / "model.safetensors").unlink()
+    marker = tmp_path / "pwned_bin"
+    (path / "pytorch_model.bin").write_bytes(pickle.dumps(Touch(marker)))
+    with pytest.raises(Unsafe, match="safetensors"):
+        opened(path)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
+def test_code_in_a_folder_is_never_run(opened, tmp_path, file):
+    """EXE-1 b and c."""
+    path = write_model(tmp_path / "model")
+    marker = tmp_path / "pwned_map"
+    for name in ("cfg.py", "m.py"):
+        (path / name).write_text(f"open({str(marker)!r}, 'w')\nclass C: ...\nclass M: ...\n")
+    own = {"AutoConfig": "cfg.C", "AutoModelForCausalLM": "m.M", "AutoTokenizer": ["cfg.C", None]}
+    content = tiny_config() if file == "config.json" else tokenizer_config()
+    write_json(path / file, content | {"auto_map": own})
+    with pytest.raises(Unsafe, match=r"cfg\.C"):
+        opened(path)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("broken", ["{", "[]", '{"model": 5}', '"x"'])
+def test_a_damaged_tokenizer_is_named(opened, tmp_path, broken):
+    path = write_model(tmp_path / "model")
+    (path / "tokenizer.json").write_text(broken)
+    with pytest.raises(Incomplete, match=r"tokenizer\.json"):
+        opened(path)
+
+
+@pytest.mark.parametrize("file", ["generation_config.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("broken", ["{", "[1]", "[" * 100_000])
+def test_damaged_settings_are_named(opened, tmp_path, file, broken):
+    path = write_model(tmp_path / "model")
+    (path / file).write_text(broken)
+    with pytest.raises(Incomplete, match=file.replace(".", r"\.")):
+        opened(path)
+
+
+def test_a_model_without_a_tokenizer_is_refused(opened, tmp_path):
+    with pytest.raises(Incomplete, match=r"tokenizer\.json"):
+        opened(write_model(tmp_path / "model", tokenizer=False))
+
+
+def test_an_unknown_architecture_is_refused(opened, tmp_path):
+    path = write_model(tmp_path / "model")
+    write_json(path / "config.json", tiny_config(model_type="nobody_knows"))
+    with pytest.raises(LoadError):
+        opened(path)
+
+
+def test_loading_stops_when_asked(opened, tmp_path):
+    path = write_model(tmp_path / "model")
+    asked = iter([False, False, True])
+    with pytest.raises(Cancelled):
+        opened(path, stopped=lambda: next(asked, True))
+
+
+def test_an_unknown_device_names_those_there_are(opened, tmp_path):
+    with pytest.raises(LoadError, match="cpu"):
+        opened(write_model(tmp_path / "model"), device="tpu")
+
+
+def test_running_out_of_memory_while_loading_is_said(opened, tmp_path, monkeypatch):
+    from transformers import AutoModelForCausalLM
+
+    def run_out(*_, **__):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    path = write_model(tmp_path / "model")
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", run_out)
+    with pytest.raises(OutOfMemory, match="model"):
+        opened(path)
+
+
+def tiny_gguf(folder):
+    """A tiny llama with the byte tokenizer as a GGUF file."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    torch.manual_seed(1)
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**tiny_config())).eval()
+    metadata = settings(model.config) | byte_level_metadata()
+    metadata["tokenizer.chat_template"] = "{{ messages[0].content }}"
+    path = folder / "tiny.gguf"
+    write_gguf(path, "llama", metadata, converted(model, "llama"), "F32")
+    return path, model
+
+
+def test_a_gguf_is_the_model_it_was_made_from(opened, tmp_path):
+    path, model = tiny_gguf(tmp_path)
+    loaded = opened(path)
+    with torch.inference_mode():
+        expected = model(torch.tensor([[1, 2, 3, 4]])).logits[0, -1:]
+    torch.testing.assert_close(logits(loaded), expected)
+    assert loaded.tokenizer.template is not None
+
+
+def test_a_tokenizer_built_from_a_gguf_is_built_once(opened, tmp_path, monkeypatch):
+    from engine.gguf import tokenizer
+
+    built = []
+    build = tokenizer.build_tokenizer
+    monkeypatch.setattr(tokenizer, "build_tokenizer", lambda h: built.append(1) or build(h))
+    path, _ = tiny_gguf(tmp_path)
+    first = opened(path).tokenizer.encode("Hello")
+    assert opened(path).tokenizer.encode("Hello") == first
+    assert len(built) == 1
+    (kept,) = (tmp_path / "cache" / "tokenizers").iterdir()
+    kept.write_text("damaged")
+    assert opened(path).tokenizer.encode("Hello") == first
+    assert len(built) == 2
+
+
+def test_loading_a_gguf_stops_when_asked(opened, tmp_path):
+    path, _ = tiny_gguf(tmp_path)
+    with pytest.raises(Cancelled):
+        opened(path, stopped=lambda: True)
+
+
+def test_thinking_tags_are_tokens_of_the_fixture():
+    """The fixture's own promise, which the tokenizer tests build on."""
+    assert THINK == 260
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [(12, "nvml_no_driver"), (18, "nvml_mismatch"), (15, "nvml_failed")]
+)
+def test_nvml_that_fails_is_a_reason_not_an_error(monkeypatch, code, expected):
+    """GPU-1 rows 2, 3 and 7, as far as asking once goes."""
+    import sys
+    import types
+
+    class NVMLError(Exception):
+        value = code
+
+    def fail():
+        raise NVMLError
+
+    stub = types.SimpleNamespace(nvmlInit=fail, NVMLError=NVMLError)
+    monkeypatch.setitem(sys.modules, "pynvml", stub)
+    cards, reason = devices.gpus()
+    assert (cards, reason.code) == ([], expected)
+
+
+def test_a_missing_nvml_is_a_reason_not_an_error(monkeypatch):
+    """GPU-1 row 1."""
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert devices.gpus()[1].code == "nvml_missing"
