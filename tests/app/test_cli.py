@@ -1,0 +1,206 @@
+"""The terminal commands: what they print, what they refuse, what they never load."""
+
+import io
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from app import cli, paths
+from app.__main__ import main
+from tests.folders import IM_END, tiny_config, tokenizer_config, write_json, write_model
+
+
+@pytest.fixture
+def library():
+    """A library with a tiny target and a weak draft of it."""
+    folder = paths.ensure(paths.model_folder())
+    config = tiny_config(eos_token_id=IM_END)
+    for name, layers in (("tiny", None), ("weak", 1)):
+        write_model(folder / name, config=dict(config), layers=layers)
+        write_json(folder / name / "tokenizer_config.json", tokenizer_config(eos_token="<|im_end|>"))
+    return folder
+
+
+CHAT = "chat --model tiny --max-tokens 24 --seed 1 --temperature 0".split()
+
+
+def answer(capsys, *options):
+    assert main([*CHAT, "--prompt", "abc abc abc", "--json", *options]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_chat_prints_one_json_object(library, capsys):
+    printed = answer(capsys, "--draft", "weak")
+    assert set(printed) >= {"text", "token_ids", "finish_reason", "stats"}
+    assert printed["finish_reason"] == "length"
+    assert len(printed["token_ids"]) == 24
+    stats = printed["stats"]
+    assert set(stats) >= {
+        "drafted",
+        "accepted",
+        "rejected",
+        "ignored",
+        "acceptance_rate",
+        "tokens_per_round",
+        "accepted_by_position",
+        "tokens_per_second",
+        "time_to_first_token",
+    }
+    assert stats["drafted"] == stats["accepted"] + stats["rejected"] + stats["ignored"] > 0
+    assert len(stats["accepted_by_position"]) == 4
+
+
+def test_a_draft_changes_the_numbers_not_the_ids(library, capsys):
+    plain = answer(capsys)
+    for options in (["--draft", "ngram"], ["--draft", "weak", "--draft-length", "7"]):
+        assert answer(capsys, *options)["token_ids"] == plain["token_ids"]
+    assert plain["stats"]["acceptance_rate"] is None
+    assert plain["stats"]["tokens_per_round"] is None
+    assert plain["stats"]["accepted_by_position"] == []
+
+
+def test_a_draft_length_of_0_drafts_nothing(library, capsys):
+    assert answer(capsys, "--draft", "weak", "--draft-length", "0")["stats"]["drafted"] == 0
+
+
+def test_models_may_be_given_as_paths(library, capsys):
+    by_name = answer(capsys, "--draft", "weak")
+    paths_ = ["--model", str(library / "tiny"), "--draft", str(library / "weak")]
+    assert answer(capsys, *paths_)["token_ids"] == by_name["token_ids"]
+
+
+def test_a_stop_string_ends_the_text(library, capsys):
+    text = answer(capsys)["text"]
+    stop = text[3:5]
+    stopped = answer(capsys, "--stop", stop)
+    assert stopped["text"] == text[: text.index(stop)]
+    assert stopped["finish_reason"] == "stop"
+
+
+def test_an_answer_is_printed_with_a_line_of_figures(library, capsys):
+    assert main([*CHAT, "--draft", "weak", "--prompt", "abc"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.strip()
+    assert "draft acceptance = 0." in printed.err
+    assert "accepted /" in printed.err
+    assert "mean len = " in printed.err
+
+
+def test_questions_come_from_standard_input_turn_by_turn(library, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("abc\n\n  \nmore\n"))
+    assert main([*CHAT, "--json"]) == 0
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert second["stats"]["prompt_tokens"] > first["stats"]["prompt_tokens"] + 24
+    assert second["stats"]["cached_tokens"] >= first["stats"]["prompt_tokens"] + 23
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--model", "nobody"], "nobody"),
+        (["--model", "starter"], "slipstream get starter"),
+        (["--draft", "nobody"], "nobody"),
+        (["--device", "tpu"], "tpu"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(library, capsys, options, said):
+    assert main([*CHAT, "--prompt", "Hi", *options]) == 1
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert "Traceback" not in printed.err
+    assert printed.out == ""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--draft-length", "17"],
+        ["--draft-length", "-1"],
+        ["--draft-length", "many"],
+        ["--temperature", "-1"],
+        ["--temperature", "nan"],
+        ["--max-tokens", "0"],
+        ["--precision", "fp8"],
+        ["--verification", "none"],
+    ],
+)
+def test_senseless_options_are_refused(options, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*CHAT, *options])
+    assert ended.value.code == 2
+
+
+def test_control_characters_of_a_model_do_not_reach_the_terminal():
+    """INP-2: shown as marks; only line breaks and tabs act."""
+    text = "a\x00b\x1b[31mred\x1b]52;c;QUJD\x07\x9b1m\x7f\tc\n"
+    assert cli.visible(text) == "a␀b␛[31mred␛]52;c;QUJD␇\ufffd1m␡\tc\n"
+
+
+def test_bench_writes_its_table_and_its_json(library, tmp_path, capsys):
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text('{"prompt": "abc abc abc"}\n{"turns": ["one two"], "category": "x"}\n')
+    out = tmp_path / "out.json"
+    options = "bench --model tiny --draft weak --limit 2 --max-tokens 8 --repeat 2".split()
+    assert main([*options, "--prompts", str(prompts), "--json", str(out)]) == 0
+    written = json.loads(out.read_text())
+    assert [row["drafter"] for row in written["rows"]] == ["none", "model"]
+    assert written["differing_ids"] == 0
+    assert "times plain" in capsys.readouterr().out
+
+
+def test_doctor_says_what_is_here(capsys):
+    assert main(["doctor", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert {"versions", "torch", "nvml", "memory", "folders", "exact"} <= set(facts)
+    assert "cpu" in facts["torch"]["devices"]
+    assert facts["folders"]["models"] == str(paths.model_folder())
+    assert main(["doctor"]) == 0
+    assert "versions" in capsys.readouterr().out
+
+
+def loaded_by(code):
+    """The modules in a fresh process after `code`."""
+    script = f"{code}\nimport sys; print(' '.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+HEAVY = {"torch", "transformers", "PySide6"}
+RUN = "from app.__main__ import main\ntry: main([{!r}])\nexcept SystemExit: pass"
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_version_and_help_load_neither_torch_nor_qt(option):
+    assert not HEAVY & loaded_by(RUN.format(option))
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_version_and_help_answer_at_once(option):
+    def once():
+        began = time.monotonic()
+        subprocess.run([sys.executable, "-m", "app", option], capture_output=True, check=True)
+        return time.monotonic() - began
+
+    assert min(once() for _ in range(5)) < 0.3
+
+
+def test_terminal_commands_never_load_qt():
+    assert "PySide6" not in loaded_by(RUN.format("doctor"))
+
+
+def test_the_window_loads_no_torch():
+    assert "torch" not in loaded_by("import app.start, app.window")
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["api", "errors", "guidance", "tokenizer", "template", "text", "vocabulary", "library.scan",
+     "library.inspect", "library.starter", "devices"],
+)  # fmt: skip
+def test_light_modules_load_no_torch(module):
+    assert not HEAVY & loaded_by(f"import engine.{module}")

@@ -1,0 +1,138 @@
+"""The project itself: what is in the wheel, at the top level, and in the README."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from app import cli
+
+TOP = Path(__file__).parents[1]
+README = (TOP / "README.md").read_text(encoding="utf-8")
+
+
+def tracked():
+    """Files git knows; the checkout may hold build outputs beside them."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=TOP, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [Path(line) for line in listed.stdout.splitlines()]
+
+
+def test_the_wheel_holds_the_three_packages_and_nothing_else(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("app", "engine", "resources"):
+        shutil.copytree(TOP / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(TOP / name, source)
+    build = "from setuptools.build_meta import build_wheel; build_wheel('..')"
+    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.partition("/")[0] for name in names}
+    assert {t for t in tops if not t.endswith(".dist-info")} == {"app", "engine", "resources"}
+    assert len(tops) == 4
+    shipped = {name for name in names if not name.partition("/")[0].endswith(".dist-info")}
+    expected = {
+        str(path.relative_to(source))
+        for package in ("app", "engine", "resources")
+        for path in (source / package).rglob("*")
+        if path.is_file()
+    }
+    assert shipped == expected
+
+
+def test_the_top_level_is_as_agreed():
+    expected = {
+        *("app", "engine", "resources", "tests", "packaging", "docs", ".ci"),
+        *("pyproject.toml", "README.md", "LICENSE", "CONTRIBUTING.md", ".gitignore"),
+    }
+    assert {path.parts[0] for path in tracked()} == expected
+
+
+def test_tests_and_packaging_are_no_packages():
+    """An importable `packaging` at the top would shadow the real one and break transformers."""
+    assert not list((TOP / "packaging").rglob("__init__.py"))
+    assert not list((TOP / "tests").rglob("__init__.py"))
+
+
+def test_no_file_names_a_machine_of_ours():
+    ours = re.compile(r"/work/|\.\./shared|/opt/")
+    text = {".py", ".md", ".toml", ".json", ".qss", ""}
+    here = Path(__file__).name
+    for path in tracked():
+        if path.suffix in text and path.name != here:
+            assert not ours.search((TOP / path).read_text(encoding="utf-8")), path
+
+
+def test_the_readmes_tree_names_files_that_exist():
+    tree = re.search(r"## Where things are\n\n```\n(.*?)```", README, re.DOTALL)[1]
+    folder = Path()
+    for line in tree.splitlines():
+        name = line.split()[0]
+        folder = folder if line.startswith(" ") else Path(name)
+        path = folder / name if line.startswith(" ") else folder
+        assert (TOP / path).exists(), path
+
+
+def commands(language="sh"):
+    """The lines of the README's shell blocks."""
+    blocks = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+def test_every_shell_line_is_sound_and_every_slipstream_command_known():
+    lines = commands() + re.findall(r"\| `(.*?)` \|", README)
+    assert len(lines) >= 10
+    for line in lines:
+        subprocess.run(["bash", "-n", "-c", line], check=True)
+    for line in lines:
+        for part in line.split("&&"):
+            words = shlex.split(part)
+            if words[0].endswith("slipstream"):
+                cli.parser().parse_args(words[1:])
+
+
+def test_the_readme_has_the_two_commands_that_ci_runs():
+    marks = re.findall(r"<!-- ci: (\w+) -->\n```sh\n(.*)\n```", README)
+    assert [name for name, _ in marks] == ["start", "test"]
+
+
+def test_every_picture_and_page_the_readme_shows_exists():
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (TOP / target).is_file(), target
+
+
+@pytest.mark.real_model
+@pytest.mark.parametrize("line", [x for x in commands() if x.startswith("slipstream ")])
+def test_the_readmes_terminal_commands_work(line, tmp_path):
+    """As written, with the starter model in the library."""
+    from engine.library.starter import STARTER
+
+    model = Path(os.environ.get("SLIPSTREAM_TEST_MODELS", "none")) / STARTER.file
+    if not model.is_file():
+        pytest.skip("SLIPSTREAM_TEST_MODELS does not hold the starter")
+    home = tmp_path / "home"
+    (home / "models").mkdir(parents=True)
+    (home / "models" / STARTER.file).symlink_to(model)
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": "Hi"}\n{"prompt": "Name a river."}\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "app", *shlex.split(line)[1:]],
+        cwd=tmp_path,
+        input="Say hi.\n",
+        env=os.environ | {"SLIPSTREAM_HOME": str(home), "PYTHONPATH": str(TOP)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
