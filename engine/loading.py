@@ -118,9 +118,7 @@ def _open_gguf(
     total = sum(p.numel() for p in parameters.values())
     done = 0
     with torch.no_grad():
-        for name, tensor in gguf_weights.tensors(header, config, network):
-            if stopped():
-                raise Cancelled()
+        for name, tensor in gguf_weights.tensors(header, config, network, stopped):
             parameters[name].copy_(tensor)
             done += tensor.numel()
             progress(Progress("weights", done, total, "parameters"))

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 # Prompt positions are computed in chunks that end at multiples of this, so that how a prompt is
-# split does not depend on what was cached.
-PREFILL_CHUNK = 256
+# split does not depend on what was cached. At 128 a layer of a 1.5B model takes 0.2 s on two slow
+# CPU cores: a stop, asked for between layers, is heard in time.
+PREFILL_CHUNK = 128
 
 
 def next_border(position: int) -> int:

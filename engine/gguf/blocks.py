@@ -1,26 +1,38 @@
 """Tensors of a GGUF file, one at a time, as float32. Knows blocks, not models."""
 
 import math
+from collections.abc import Callable
 from typing import BinaryIO
 
 import gguf
 import numpy as np
 import torch
 
-from engine.errors import Incomplete, Unsupported
+from engine.errors import Cancelled, Incomplete, Unsupported
 from engine.library.gguf import Header, TensorInfo
 
 # Numbers dequantised at once: larger pieces leave the CPU's cache (measured). Whole blocks.
 CHUNK = 2**17
 
 
-def read_tensor(file: BinaryIO, header: Header, info: TensorInfo) -> torch.Tensor:
-    """One tensor as float32, read and dequantised in pieces."""
+def read_tensor(
+    file: BinaryIO,
+    header: Header,
+    info: TensorInfo,
+    stopped: Callable[[], bool] = lambda: False,
+) -> torch.Tensor:
+    """One tensor as float32, read and dequantised in pieces.
+
+    Raises Incomplete when the file ends early, Unsupported for blocks without a dequantiser, and
+    Cancelled when `stopped` says so between two pieces.
+    """
     kind = gguf.GGMLQuantizationType(info.ggml_type)
     block, block_bytes = gguf.GGML_QUANT_SIZES[kind]
     values = np.empty(math.prod(info.shape), np.float32)
     file.seek(info.offset)
     for start in range(0, values.size, CHUNK):
+        if stopped():
+            raise Cancelled()
         piece = values[start : start + CHUNK]
         # As one long row: gguf takes 16 rows at a time, which are too few for numpy (measured).
         data = np.frombuffer(file.read(piece.size // block * block_bytes), np.uint8)

@@ -1,6 +1,6 @@
 """The tensors of a GGUF file as the parameters of a transformers model."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import gguf
 import torch
@@ -29,13 +29,16 @@ def empty_model(
 
 
 def tensors(
-    header: Header, config: PreTrainedConfig, model: PreTrainedModel
+    header: Header,
+    config: PreTrainedConfig,
+    model: PreTrainedModel,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """Name and float32 values of each parameter of `model`, one at a time, tied ones once.
 
     Before the first is read, raises Incomplete when one is missing or of another shape, and
     Unsupported when the file holds a tensor that the model has no place for; while reading,
-    Incomplete when the file has changed and Unsupported for blocks without a dequantiser.
+    what `read_tensor` raises.
     """
     plan = _plan(header, config, model)
     used = {info.name for infos in plan.values() for info in infos}
@@ -49,7 +52,7 @@ def tensors(
                 tensor=info.name,
                 architecture=str(header.metadata["general.architecture"]),
             )
-    return _read(header, model, config, plan)
+    return _read(header, model, config, plan, stopped)
 
 
 _Plan = Mapping[str, tuple[TensorInfo, ...]]
@@ -95,13 +98,17 @@ def _joined_shape(infos: tuple[TensorInfo, ...]) -> list[int]:
 
 
 def _read(
-    header: Header, model: PreTrainedModel, config: PreTrainedConfig, plan: _Plan
+    header: Header,
+    model: PreTrainedModel,
+    config: PreTrainedConfig,
+    plan: _Plan,
+    stopped: Callable[[], bool],
 ) -> Iterator[tuple[str, torch.Tensor]]:
     architecture = architecture_of(header)
     shapes = {name: value.shape for name, value in model.named_parameters()}
     with header.path.open("rb") as file:
         for name, infos in plan.items():
-            values = [read_tensor(file, header, info) for info in infos]
+            values = [read_tensor(file, header, info, stopped) for info in infos]
             joined = torch.cat(values, dim=1) if len(values) > 1 else values[0]
             yield name, _undone(architecture, config, infos[0].name, joined).reshape(shapes[name])
 

@@ -20,7 +20,8 @@ def library():
     config = tiny_config(eos_token_id=IM_END)
     for name, layers in (("tiny", None), ("weak", 1)):
         write_model(folder / name, config=dict(config), layers=layers)
-        write_json(folder / name / "tokenizer_config.json", tokenizer_config(eos_token="<|im_end|>"))
+        settings = tokenizer_config(eos_token="<|im_end|>")
+        write_json(folder / name / "tokenizer_config.json", settings)
     return folder
 
 

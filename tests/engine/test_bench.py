@@ -66,9 +66,7 @@ def test_transformers_runs_on_the_same_weights(folders):
 
 
 def test_transformers_runs_in_fp32_when_nothing_else_is_asked_for(folders):
-    report = compare(
-        plan(folders, precisions=["fp32"], drafts=["none"], against_transformers=True)
-    )
+    report = compare(plan(folders, precisions=["fp32"], drafts=["none"], against_transformers=True))
     assert {(r.engine, r.precision) for r in report.rows} == {
         ("slipstream", "fp32"),
         ("transformers", "fp32"),
@@ -205,7 +203,7 @@ def test_a_limit_takes_prompts_evenly_over_the_categories(tmp_path):
 )
 def test_a_line_that_is_no_prompt_is_named(tmp_path, line):
     file = write_lines(tmp_path / "p.jsonl", {"prompt": "one"}, line)
-    with pytest.raises(EngineError, match="Line 2 of p.jsonl"):
+    with pytest.raises(EngineError, match=r"Line 2 of p\.jsonl"):
         read_prompts(file)
 
 

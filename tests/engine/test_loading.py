@@ -273,6 +273,18 @@ def test_loading_a_gguf_stops_when_asked(opened, tmp_path):
         opened(path, stopped=lambda: True)
 
 
+def test_loading_a_gguf_stops_in_the_middle_of_a_tensor(opened, tmp_path, monkeypatch):
+    """The largest tensor of a real model takes seconds."""
+    from engine.gguf import blocks
+
+    monkeypatch.setattr(blocks, "CHUNK", 1024)
+    path, model = tiny_gguf(tmp_path)
+    asked = []
+    with pytest.raises(Cancelled):
+        opened(path, stopped=lambda: asked.append(1) or len(asked) > 12)
+    assert model.model.embed_tokens.weight.numel() > 12 * 1024
+
+
 def test_thinking_tags_are_tokens_of_the_fixture():
     """The fixture's own promise, which the tokenizer tests build on."""
     assert THINK == 260

@@ -1,4 +1,4 @@
-"""Real models, found in the folder that SLIPSTREAM_TEST_MODELS names: the same answers with a draft.
+"""Real models, in the folder that SLIPSTREAM_TEST_MODELS names: the same answers with a draft.
 
 CI has the starter model only; the true pair of 1.5B and 0.5B is for a developer's machine.
 """
