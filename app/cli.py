@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engine.api import Chunk, Drafting, Message, Progress, Sampling, Usage
+    from engine.api import Chunk, Drafting, Message, Progress, Sampling
     from engine.errors import Reason
     from engine.session import Session
 
@@ -313,6 +313,7 @@ def _answer(
 ) -> "Message":
     """Print the answer as it comes, or all of it as JSON; the message to keep."""
     from engine.api import Message
+    from engine.session import summary
 
     text = ""
     ids: list[int] = []
@@ -329,7 +330,7 @@ def _answer(
         print(json.dumps(_as_json(text, ids, last), ensure_ascii=False))
     else:
         print()
-        print(_summary(last.usage), file=sys.stderr)
+        print(summary(last.usage), file=sys.stderr)
     return Message(
         "assistant",
         text,
@@ -360,21 +361,6 @@ def _as_json(text: str, ids: Sequence[int], last: "Chunk") -> dict[str, Any]:
             "time_to_first_token": usage.time_to_first_token,
         },
     }
-
-
-def _summary(usage: "Usage") -> str:
-    """The figures of an answer on a line, the rate as llama.cpp's users know it."""
-    speed = usage.tokens_per_second
-    parts = [f"{usage.tokens} tokens", "-" if speed is None else f"{speed:.1f} tok/s"]
-    if usage.time_to_first_token is not None:
-        parts.append(f"first token {usage.time_to_first_token:.2f} s")
-    if usage.acceptance_rate is not None:
-        parts.append(
-            f"draft acceptance = {usage.acceptance_rate:.5f} "
-            f"({usage.accepted} accepted / {usage.drafted} drafted), "
-            f"mean len = {usage.tokens_per_round:.2f}"
-        )
-    return ", ".join(parts)
 
 
 def _bench(arguments: argparse.Namespace) -> int:
@@ -423,7 +409,7 @@ def _table(report: dict[str, Any]) -> str:
                 row["precision"],
                 f"{row['tokens_per_second']:.2f}",
                 f"{low_high[0]:.2f} to {low_high[1]:.2f}",
-                f"{row['speedup']:.2f}",
+                "-" if row["speedup"] is None else f"{row['speedup']:.2f}",
                 "-" if rate is None else f"{100 * rate:.0f} %",
                 "-" if row["tokens_per_round"] is None else f"{row['tokens_per_round']:.2f}",
                 f"{row['time_to_first_token']:.2f} s",

@@ -11,13 +11,18 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine.api import Drafting, Message, Precision, Sampling, Usage
+import torch
+
+from engine import guidance
+from engine.api import Drafting, Finish, Message, Precision, Sampling, Usage
+from engine.devices import pick
 from engine.drafters import BUILT_IN
 from engine.drafters.base import Drafter
 from engine.drafters.small_model import SmallModelDrafter
-from engine.errors import EngineError
+from engine.errors import Cancelled, DraftRefused, EngineError
 from engine.library.inspect import inspect
 from engine.loading import LoadedModel, Stopped, load
+from engine.sampling import resolve
 from engine.session import Session, check_pair
 
 # Longer lines are no prompts; the file is the user's, but a mistake should end clearly.
@@ -57,7 +62,8 @@ class Row:
     """One way of decoding, over all prompts: medians; `spread` is the middle half of the prompts.
 
     `speedup` is over the plain row of the same engine and precision, `memory_bytes` weights and
-    caches of target and draft. None: not defined, as transformers reports no acceptance.
+    caches of target and draft; of transformers' rows the weights only. None: not defined, as
+    transformers reports no acceptance.
     """
 
     engine: str
@@ -67,7 +73,7 @@ class Row:
     draft_length: int | None
     tokens_per_second: float
     spread: tuple[float, float]
-    speedup: float
+    speedup: float | None
     acceptance_rate: float | None
     tokens_per_round: float | None
     time_to_first_token: float
@@ -158,8 +164,8 @@ class Contender(Protocol):
     precision: Precision
     draft_length: int | None
 
-    def answer(self, prompt: str, max_tokens: int) -> Run:
-        """One answer from empty caches and tables."""
+    def answer(self, prompt: str, max_tokens: int, stopped: Stopped) -> Run:
+        """One answer from empty caches and tables. Raises Cancelled when `stopped` says so."""
         ...
 
 
@@ -169,23 +175,47 @@ def compare(plan: Plan, say: Say = lambda line: None, stopped: Stopped = lambda:
     The rows take turns on each prompt, in an order that moves on, so that a slow minute of the
     machine hits them all. Raises what loading raises.
     """
-    contenders, target = _contenders(plan, say, stopped)
-    runs: dict[int, list[list[Run]]] = {i: [] for i in range(len(contenders))}
+    found, weights = _contenders(plan, say, stopped)
+    try:
+        return _measured(plan, _warmed_up(plan, found, say, stopped), say, stopped)
+    finally:
+        for each in weights:
+            each.close()
+
+
+def _warmed_up(
+    plan: Plan, contenders: Sequence[Contender], say: Say, stopped: Stopped
+) -> list[Contender]:
+    """The contenders that can answer: transformers refuses some pairs that we run."""
+    able = []
     for i, contender in enumerate(contenders):
         say(f"warming up {i + 1} of {len(contenders)}")
-        contender.answer(plan.prompts[0], min(WARM_UP_TOKENS, plan.max_tokens))
+        try:
+            contender.answer(plan.prompts[0], min(WARM_UP_TOKENS, plan.max_tokens), stopped)
+        except ValueError as error:
+            if contender.engine != "transformers":
+                raise
+            say(f"transformers {contender.drafter} is left out: {str(error).splitlines()[0]}")
+        else:
+            able.append(contender)
+    return able
+
+
+def _measured(plan: Plan, contenders: Sequence[Contender], say: Say, stopped: Stopped) -> Report:
+    target = inspect(plan.model)
+    runs: dict[int, list[list[Run]]] = {i: [] for i in range(len(contenders))}
     for n, prompt in enumerate(plan.prompts):
         for row in runs.values():
             row.append([])
         for again in range(plan.repeat):
             for i in _rotated(len(contenders), n + again):
-                run = contenders[i].answer(prompt, plan.max_tokens)
+                run = contenders[i].answer(prompt, plan.max_tokens, stopped)
                 runs[i][-1].append(run)
                 name = f"{contenders[i].engine} {contenders[i].drafter}"
                 say(f"prompt {n + 1} of {len(plan.prompts)}, {name}: {run.rate:.1f} tok/s")
     return Report(
-        model=target.loaded.info.name,
-        device=target.loaded.device,
+        model=target.name,
+        device=pick(plan.device),
         prompts=len(plan.prompts),
         max_tokens=plan.max_tokens,
         repeat=plan.repeat,
@@ -201,10 +231,13 @@ def _rotated(count: int, by: int) -> list[int]:
 def _rows(contenders: Sequence[Contender], runs: Mapping[int, list[list[Run]]]) -> list[Row]:
     rows = [_row(c, runs[i]) for i, c in enumerate(contenders)]
     plain = {(r.engine, r.precision): r for r in rows if r.drafter == "none"}
-    return [
-        replace(r, speedup=r.tokens_per_second / plain[r.engine, r.precision].tokens_per_second)
-        for r in rows
-    ]
+    return [replace(r, speedup=_times(r, plain[r.engine, r.precision])) for r in rows]
+
+
+def _times(row: Row, plain: Row) -> float | None:
+    if not plain.tokens_per_second:
+        return None
+    return row.tokens_per_second / plain.tokens_per_second
 
 
 def _row(contender: Contender, prompts: Sequence[Sequence[Run]]) -> Row:
@@ -246,7 +279,12 @@ def _unequal(a: Sequence[int], b: Sequence[int]) -> int:
     return sum(x != y for x, y in zip(a, b, strict=False)) + abs(len(a) - len(b))
 
 
-def _contenders(plan: Plan, say: Say, stopped: Stopped) -> tuple[list[Contender], LoadedModel]:
+def _contenders(
+    plan: Plan, say: Say, stopped: Stopped
+) -> tuple[list[Contender], list[LoadedModel]]:
+    refusal = guidance.drafting_refusal(inspect(plan.model))
+    if refusal is not None and any(draft != "none" for draft in plan.drafts):
+        raise DraftRefused(refusal.code, refusal.template, **refusal.values)
     paths = [d for d in plan.drafts if isinstance(d, Path)]
     for path in paths:
         check_pair(inspect(plan.model), inspect(path))
@@ -263,12 +301,12 @@ def _contenders(plan: Plan, say: Say, stopped: Stopped) -> tuple[list[Contender]
 
     for precision in plan.precisions:
         found += _ours(plan, weights(precision))
-    first = weights(plan.precisions[0])
     if plan.against_transformers:
         only_fp32 = {weights(p).target.loaded.precision for p in plan.precisions} == {"fp32"}
         asked = plan.precisions != [None]
         found += _theirs(plan, weights("fp32" if asked and only_fp32 else "bf16"))
-    return found, first.target
+    models = {id(m): m for w in loaded.values() for m in (w.target, *w.drafts.values())}
+    return found, list(models.values())
 
 
 @dataclass
@@ -328,15 +366,18 @@ class _Slipstream:
         wanted = drafter.default_length if length is None else length
         self.draft_length = wanted if drafter.name != "none" else None
 
-    def answer(self, prompt: str, max_tokens: int) -> Run:
+    def answer(self, prompt: str, max_tokens: int, stopped: Stopped) -> Run:
         self._session.use(self._drafter)
         self._session.forget()
         sampling = replace(self._plan.sampling, max_tokens=max_tokens)
         ids: list[int] = []
         usage = Usage()
-        for chunk in self._session.reply([Message("user", prompt)], sampling, self._plan.drafting):
+        messages = [Message("user", prompt)]
+        for chunk in self._session.reply(messages, sampling, self._plan.drafting, stopped=stopped):
             ids += chunk.token_ids
             usage = chunk.usage
+            if chunk.finish is Finish.CANCELLED:
+                raise Cancelled()
         memory = sum(m.loaded.memory_bytes + m.model.cache.nbytes for m in self._models)
         return Run(
             tuple(ids),
@@ -383,16 +424,12 @@ class _Transformers:
             self._options["assistant_model"] = assistant
             self.draft_length = ASSISTANT["num_assistant_tokens"]
 
-    def answer(self, prompt: str, max_tokens: int) -> Run:
-        import torch
-
+    def answer(self, prompt: str, max_tokens: int, stopped: Stopped) -> Run:
         tokenizer = self._target.tokenizer
         ids = tokenizer.prompt([Message("user", prompt)]).ids
-        clock = _Clock()
+        clock = _Clock(stopped)
         inputs = torch.tensor([ids], device=self._target.model.device)
-        temperature = self._plan.sampling.temperature or 0.0
-        sampled = {"do_sample": True, "temperature": temperature} if temperature else {}
-        clock.start()
+        torch.manual_seed(self._plan.sampling.seed or 0)
         with torch.inference_mode():
             out = self._target.model.network.generate(
                 inputs,
@@ -401,7 +438,7 @@ class _Transformers:
                 eos_token_id=sorted(tokenizer.eos_ids) or None,
                 pad_token_id=min(tokenizer.eos_ids, default=0),
                 streamer=clock,
-                **({"do_sample": False} | sampled),
+                **_as_generate(resolve(self._plan.sampling, self._target.loaded.defaults)),
                 **self._options,
             )
         made = tuple(out[0, len(ids) :].tolist())
@@ -413,10 +450,20 @@ class _Transformers:
         )
 
 
+def _as_generate(settings: Sampling) -> dict[str, Any]:
+    """Our settings as arguments of generate(), so that the folder's own do not apply there."""
+    shared = {"repetition_penalty": settings.repetition_penalty}
+    if not settings.temperature:
+        return shared | {"do_sample": False}
+    names = ("temperature", "top_k", "top_p", "min_p")
+    return shared | {"do_sample": True} | {name: getattr(settings, name) for name in names}
+
+
 class _Clock:
     """A streamer that notes when tokens come; the first call brings the prompt."""
 
-    def start(self) -> None:
+    def __init__(self, stopped: Stopped) -> None:
+        self._stopped = stopped
         self._began = time.monotonic()
         self._calls = 0
         self._early = 0
@@ -424,6 +471,8 @@ class _Clock:
         self._ended = self._began
 
     def put(self, tokens: Any) -> None:
+        if self._stopped():
+            raise Cancelled()
         self._calls += 1
         self._ended = time.monotonic()
         if self._calls == 2:

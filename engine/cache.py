@@ -1,7 +1,7 @@
 """The keys and values of one model: how long they are, how to take some back, how big they are.
 
 The only file that knows transformers' caches (5.24: `crop` takes a negative count; sliding
-layers keep what may be taken back only while they record, and only since the last crop).
+layers keep more than their window only while they record).
 """
 
 from collections.abc import Iterator
@@ -16,6 +16,10 @@ from transformers.cache_utils import (
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
+
+# Tokens beyond its window that a sliding layer keeps at least, so that they can be taken back:
+# more than a round drafts.
+REWINDABLE = 64
 
 
 class Cache:
@@ -45,7 +49,6 @@ class Cache:
         self._inner = DynamicCache(config=self._config)
         self._length = 0
         self._held = 0
-        self._last_pass = 0
         for layer in self._inner.layers:
             if isinstance(layer, DynamicSlidingWindowLayer):
                 layer.activate_past_recording()
@@ -65,8 +68,10 @@ class Cache:
             if isinstance(layer, LinearAttentionCacheLayerMixin) or not layer.is_initialized:
                 continue
             surplus = layer.get_seq_length() - self._length
-            if surplus > 0 or isinstance(layer, DynamicSlidingWindowLayer):
-                layer.crop(-max(surplus, 0))
+            if surplus > 0:
+                layer.crop(-surplus)
+            if isinstance(layer, DynamicSlidingWindowLayer):
+                _shorten(layer)
         self._held = self._length
         return self._inner
 
@@ -74,12 +79,10 @@ class Cache:
         """A pass over `tokens` more tokens went through."""
         self._length += tokens
         self._held = self._length
-        self._last_pass = tokens
 
     def broke(self, tokens: int) -> None:
         """A pass over `tokens` tokens was broken off, some layers done and some not."""
         self._held = self._length + tokens
-        self._last_pass = tokens
         if self._has_running_state:
             self.empty()
 
@@ -88,17 +91,38 @@ class Cache:
         return any(isinstance(x, LinearAttentionCacheLayerMixin) for x in self._inner.layers)
 
     def _can_rewind(self, tokens: int) -> bool:
+        """Whether every layer can go back by `tokens` from what it holds at most.
+
+        A windowed layer then still needs what lies in the window before.
+        """
         if self._has_running_state:
             return False
-        windows = [
-            layer.sliding_window
+        return all(
+            _stored(layer) == layer.get_seq_length()
+            or _stored(layer) - tokens >= layer.sliding_window - 1
             for layer in self._inner.layers
             if isinstance(layer, DynamicSlidingWindowLayer)
-        ]
-        return tokens <= self._last_pass or all(self._held < window for window in windows)
+        )
 
     def _tensors(self) -> Iterator[torch.Tensor]:
         for layer in self._inner.layers:
             for value in vars(layer).values():
                 parts: list[Any] = list(value.values()) if isinstance(value, dict) else [value]
                 yield from (p for p in parts if isinstance(p, torch.Tensor) and p.dim() > 1)
+
+
+def _stored(layer: DynamicSlidingWindowLayer) -> int:
+    """Positions whose keys the layer still has."""
+    return int(layer.keys.shape[-2]) if layer.is_initialized else 0
+
+
+def _shorten(layer: DynamicSlidingWindowLayer) -> None:
+    """Drop what no window and no rewind needs any more.
+
+    transformers' own way, `crop(0)`, would leave nothing to rewind; then a draft model, which is
+    fed token by token, could take back only its last one.
+    """
+    needed = layer.sliding_window - 1 + REWINDABLE
+    if _stored(layer) > needed + REWINDABLE:
+        layer.keys = layer.keys[..., -needed:, :]
+        layer.values = layer.values[..., -needed:, :]

@@ -33,20 +33,18 @@ def decode(
     try:
         while len(tokens) < limit:
             began = time.monotonic()
-            proposed = drafter.propose(tokens, min(draft_length, limit - len(tokens) - 1), policy)
-            draft = proposed.cut(_known(proposed.tokens, target.vocab_size))
+            draft = drafter.propose(tokens, min(draft_length, limit - len(tokens) - 1), policy)
+            fed = draft.tokens[: _known(draft.tokens, target.vocab_size)]
             drafted = time.monotonic()
-            logits = target.forward(
-                tokens[target.cache.length :] + list(draft.tokens), rows=len(draft.tokens) + 1
-            )
-            p = policy.distributions(logits, tokens, draft.tokens)
+            logits = target.forward([*tokens[target.cache.length :], *fed], rows=len(fed) + 1)
+            p = policy.distributions(logits, tokens, fed)
             new = accept(p, draft, policy, position=len(tokens))
             tokens.extend(new)
             settle()
             yield (
                 new,
                 RoundStats(
-                    drafted=len(proposed.tokens),
+                    drafted=len(draft.tokens),
                     accepted=len(new) - 1,
                     emitted=len(new),
                     draft_seconds=drafted - began,

@@ -106,5 +106,7 @@ def memory() -> tuple[int, int]:
 def release() -> None:
     """Give cached device memory back. Loads torch only if it is loaded already."""
     torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        torch.cuda.empty_cache()
+    for device in DEVICES[:-1] if torch is not None else ():
+        part = getattr(torch, device)
+        if part.is_available():
+            part.empty_cache()

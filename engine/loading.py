@@ -23,6 +23,7 @@ from engine.errors import Cancelled, EngineError, Incomplete, LoadError, OutOfMe
 from engine.gguf import config as gguf_config
 from engine.gguf import tokenizer as gguf_tokenizer
 from engine.gguf import weights as gguf_weights
+from engine.library.folder import LARGEST
 from engine.library.gguf import Header, read_header
 from engine.library.inspect import inspect, template_text
 from engine.model import LanguageModel
@@ -41,6 +42,13 @@ DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfl
 DEFAULT_CONTEXT = 32_768
 # JSON beside the weights: generation and tokenizer settings are a few kB.
 SETTINGS_BYTES = 10 << 20
+# How CUDA, MPS, the CPU on Linux and on Windows, and cuBLAS say that memory ran out.
+OUT_OF_MEMORY = (
+    "out of memory",
+    "can't allocate memory",
+    "not enough memory",
+    "alloc_failed",
+)
 # Part of a cached tokenizer's name; raise it when the conversion changes.
 TOKENIZER_CACHE = 1
 
@@ -89,8 +97,6 @@ def load(
         )
         network.requires_grad_(False).eval()
         model = LanguageModel(network, _context(network, info))
-    if tokenizer.template:
-        tokenizer.template.start()
     loaded = Loaded(
         info=info,
         device=where,
@@ -112,7 +118,7 @@ def _open_gguf(
 ) -> Opened:
     header = read_header(path)
     config = gguf_config.config_of(header)
-    tokenizer = _gguf_tokenizer(header, cache, progress)
+    tokenizer = _gguf_tokenizer(header, cache, progress, stopped)
     network = gguf_weights.empty_model(config, dtype, torch.device(device))
     parameters = dict(network.named_parameters())
     total = sum(p.numel() for p in parameters.values())
@@ -125,15 +131,18 @@ def _open_gguf(
     return network, tokenizer, Sampling()
 
 
-def _gguf_tokenizer(header: Header, cache: Path, progress: Report) -> Tokenizer:
-    kept = cache / "tokenizers" / f"{_tokenizer_key(header)}.json"
+def _gguf_tokenizer(header: Header, cache: Path, progress: Report, stopped: Stopped) -> Tokenizer:
+    key = _tokenizer_key(header)
+    kept = cache / "tokenizers" / f"{key}.json"
     backend = None
     if kept.is_file():
         with contextlib.suppress(Exception):  # a damaged copy is made again
-            backend = tokenizers.Tokenizer.from_file(str(kept))
+            backend = _read_tokenizer(kept)
     if backend is None:
         progress(Progress("tokenizer", 0, 1, "files"))
         backend = gguf_tokenizer.build_tokenizer(header)
+        if stopped():
+            raise Cancelled()
         kept.parent.mkdir(parents=True, exist_ok=True)
         beside = kept.with_suffix(".partial")
         beside.write_text(backend.to_str(), encoding="utf-8")
@@ -144,8 +153,17 @@ def _gguf_tokenizer(header: Header, cache: Path, progress: Report) -> Tokenizer:
         eos_ids=frozenset(gguf_tokenizer.eos_ids_of(header)),
         template=Template(template) if template else None,
         special_tokens=gguf_tokenizer.special_tokens_of(header),
+        fingerprint=key,
         add_bos=bool(header.metadata.get("tokenizer.ggml.add_bos_token", False)),
     )
+
+
+def _read_tokenizer(file: Path) -> tokenizers.Tokenizer:
+    """A tokenizer.json; many have been saved with a limit and padding meant for training."""
+    backend = tokenizers.Tokenizer.from_file(str(file))
+    backend.no_truncation()
+    backend.no_padding()
+    return backend
 
 
 def _tokenizer_key(header: Header) -> str:
@@ -251,7 +269,7 @@ def _folder_tokenizer(
     if not file.is_file():
         raise Incomplete("no_tokenizer", "{name} has no tokenizer.json.", name=path.name)
     try:
-        backend = tokenizers.Tokenizer.from_file(str(file))
+        backend = _read_tokenizer(file)
     except Exception as error:  # the library raises bare Exception
         raise Incomplete(
             "tokenizer_damaged",
@@ -277,6 +295,7 @@ def _folder_tokenizer(
         eos_ids=frozenset(eos),
         template=Template(template) if template else None,
         special_tokens=special,
+        fingerprint=hashlib.sha256(file.read_bytes()).hexdigest()[:32],
         add_bos=bos is not None and bos in backend.encode("").ids,
     )
 
@@ -330,7 +349,7 @@ def _settings(file: Path) -> dict[str, Any]:
 def _context(network: "PreTrainedModel", info: ModelInfo) -> int:
     config = network.config.get_text_config(decoder=True)
     limit = info.context or getattr(config, "max_position_embeddings", None)
-    return int(limit) if limit else DEFAULT_CONTEXT
+    return limit if isinstance(limit, int) and 0 < limit < LARGEST else DEFAULT_CONTEXT
 
 
 @contextlib.contextmanager
@@ -356,7 +375,8 @@ def _memory_named(name: str) -> Iterator[None]:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether `error` says that memory ran out; torch's CPU allocator has no type of its own."""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
-        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
-    )
+    """Whether `error` says that memory ran out; most of torch's allocators have no type for it."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and any(sign in text for sign in OUT_OF_MEMORY)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from engine.api import Sampling
+from engine.api import Sampling, Verification
 from engine.errors import EngineError
 
 Ids = NDArray[np.int64]
@@ -22,6 +22,16 @@ Floats = NDArray[np.float64]
 # vocabulary of 150,000 would cost 10 ms a round.
 NEUTRAL = Sampling(temperature=0.8, top_k=64, top_p=1.0, min_p=0.0, repetition_penalty=1.0)
 
+RANGES = {
+    "temperature": (0.0, 100.0),
+    "top_k": (0, 10**7),
+    "top_p": (1e-6, 1.0),
+    "min_p": (0.0, 1.0),
+    "repetition_penalty": (0.01, 100.0),
+    "presence_penalty": (-100.0, 100.0),
+    "frequency_penalty": (-100.0, 100.0),
+}
+
 # Below this temperature float64 probabilities are one-hot anyway, up to exact ties.
 GREEDY_BELOW = 1e-4
 
@@ -30,11 +40,22 @@ def resolve(wanted: Sampling, folder: Sampling) -> Sampling:
     """`wanted` without a None: the folder's defaults, then the neutral ones.
 
     A temperature of 0 asked for by the user is plain argmax, so none of the folder's sampling
-    defaults apply to it.
+    defaults apply to it. Raises EngineError for a value out of its range.
     """
-    if wanted.temperature is not None and wanted.temperature < GREEDY_BELOW:
-        return wanted.over(NEUTRAL)
-    return wanted.over(folder).over(NEUTRAL)
+    greedy = wanted.temperature is not None and wanted.temperature < GREEDY_BELOW
+    settings = (wanted if greedy else wanted.over(folder)).over(NEUTRAL)
+    for name, (least, most) in RANGES.items():
+        value = getattr(settings, name)
+        if not least <= value <= most:
+            raise EngineError(
+                "bad_setting",
+                "{name} must lie between {least:g} and {most:g}; it is {value:g}.",
+                name=name.replace("_", " "),
+                least=least,
+                most=most,
+                value=value,
+            )
+    return settings
 
 
 @dataclass(frozen=True)
@@ -123,13 +144,14 @@ class Policy:
     """How the tokens of one answer are chosen: settings without a None, and the noise.
 
     `answer_start` is the position of the answer's first token: presence and frequency penalties
-    look no further back.
+    look no further back. `ends` are the ids that end the answer: nothing is drafted behind one.
     """
 
     sampling: Sampling
     noise: Noise
     answer_start: int = 0
-    verification: str = "coupled"
+    verification: Verification = "coupled"
+    ends: frozenset[int] = frozenset()
 
     def distributions(
         self, logits: torch.Tensor, tokens: Sequence[int], draft: Sequence[int] = ()
@@ -166,33 +188,22 @@ class Policy:
     def _penalised(
         self, rows: torch.Tensor, tokens: Sequence[int], draft: Sequence[int]
     ) -> torch.Tensor:
-        rows = rows.clone()
-        vocab = rows.shape[-1]
-        history = np.array([*tokens, *draft], dtype=np.int64)
-        for i, row in enumerate(rows):
-            seen = history[: len(tokens) + i]
-            self._penalise_repetition(row, np.unique(seen[seen < vocab]))
-            answer = seen[self.answer_start :]
-            self._penalise_counts(row, *np.unique(answer[answer < vocab], return_counts=True))
-            for token, bias in self.sampling.logit_bias.items():
-                if 0 <= token < vocab:
-                    row[token] += bias
+        """Repetition divides positive logits and multiplies negative ones (Keskar et al. 2019,
+        CTRL, 4.1); presence and frequency are subtracted as OpenAI's API defines them.
+        """
+        s, vocab = self.sampling, rows.shape[-1]
+        if s.repetition_penalty not in (None, 1.0):
+            seen = _counts(tokens, draft, vocab).to(rows) > 0
+            lower = torch.where(rows > 0, rows / s.repetition_penalty, rows * s.repetition_penalty)
+            rows = torch.where(seen, lower, rows)
+        if s.presence_penalty or s.frequency_penalty:
+            counts = _counts(tokens[self.answer_start :], draft, vocab).to(rows)
+            rows = rows - s.presence_penalty * (counts > 0) - s.frequency_penalty * counts
+        bias = {t: b for t, b in s.logit_bias.items() if 0 <= t < vocab}
+        if bias:
+            rows = rows.clone()
+            rows[:, list(bias)] += torch.tensor(list(bias.values())).to(rows)
         return rows
-
-    def _penalise_repetition(self, row: torch.Tensor, seen: Ids) -> None:
-        """Divide positive logits, multiply negative ones (Keskar et al. 2019, CTRL, 4.1)."""
-        penalty = self.sampling.repetition_penalty or 1.0
-        if penalty != 1.0 and len(seen):
-            ids = torch.from_numpy(seen).to(row.device)
-            row[ids] = torch.where(row[ids] > 0, row[ids] / penalty, row[ids] * penalty)
-
-    def _penalise_counts(self, row: torch.Tensor, seen: Ids, counts: Ids) -> None:
-        """Subtract presence once and frequency per occurrence, as OpenAI's API defines them."""
-        s = self.sampling
-        if (s.presence_penalty or s.frequency_penalty) and len(seen):
-            ids = torch.from_numpy(seen).to(row.device)
-            weight = torch.from_numpy(counts).to(row)
-            row[ids] -= s.presence_penalty + s.frequency_penalty * weight
 
     def _truncated(self, ids: Ids, logits: Floats) -> Distribution:
         s = self.sampling
@@ -209,6 +220,15 @@ class Policy:
         alive = probs > 0
         ids, probs = ids[alive], probs[alive]
         return Distribution(ids, probs / probs.sum())
+
+
+def _counts(tokens: Sequence[int], draft: Sequence[int], vocab: int) -> torch.Tensor:
+    """How often each id stands before row i, in `tokens` + draft[:i]; [len(draft) + 1, vocab]."""
+    known = np.array([t for t in tokens if t < vocab], dtype=np.int64)
+    counts = np.tile(np.bincount(known, minlength=vocab), (len(draft) + 1, 1))
+    for i, token in enumerate(draft):
+        counts[i + 1 :, token] += 1
+    return torch.from_numpy(counts)
 
 
 def _survivors(rows: torch.Tensor, top_k: int) -> list[tuple[Ids, Floats]]:

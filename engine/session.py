@@ -3,10 +3,11 @@
 Owns the target and the drafter. Knows no window and no files but the models' own.
 """
 
+import logging
 import secrets
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from engine.drafters import BUILT_IN
 from engine.drafters.base import Drafter, NoDrafter
 from engine.drafters.careful import CarefulDrafter
 from engine.drafters.small_model import SmallModelDrafter
-from engine.errors import Cancelled, ContextFull, DraftRefused, LoadError, Reason
+from engine.errors import Cancelled, ContextFull, DraftRefused, EngineError, LoadError, Reason
 from engine.library.inspect import inspect, read_vocabulary
 from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
 from engine.model import next_border
@@ -38,6 +39,8 @@ from engine.sampling import Noise, Policy, resolve
 from engine.text import Detokenizer, Piece, StopStrings, Thinking
 from engine.tokenizer import Prompt
 from engine.vocabulary import difference
+
+log = logging.getLogger(__name__)
 
 AS_THE_FOLDER_SAYS = Sampling()
 AUTOMATIC = Drafting()
@@ -60,6 +63,7 @@ class Session:
         self._draft: LoadedModel | None = None
         self._drafter: Drafter = NoDrafter()
         self._tokens: list[int] = []
+        self._running: Generator[Chunk] | None = None
 
     @property
     def target(self) -> LoadedModel:
@@ -96,6 +100,8 @@ class Session:
         )
         self.close()
         self._target = new
+        if new.tokenizer.template:
+            new.tokenizer.template.start()
         return new.loaded
 
     def choose_draft(
@@ -164,12 +170,16 @@ class Session:
         Running out of memory and `stopped` end an answer, they do not raise: the text so far is
         kept. Raises TemplateError, and ContextFull when there is no room for an answer.
         """
+        if self._running is not None:
+            # an answer given up half-way must not tidy up in the middle of this one
+            self._running.close()
         prompt = self.target.tokenizer.prompt(messages)
         answer = _Answer(self, prompt, sampling, drafting, stopped)
         self.target.model.stopped = stopped
         if self._draft is not None:
             self._draft.model.stopped = stopped
-        return answer.chunks()
+        self._running = answer.chunks()
+        return self._running
 
     def rewind(self, tokens: Sequence[int]) -> int:
         """Cut every cache to what it shares with `tokens`; how many the target still holds."""
@@ -232,6 +242,12 @@ class _Answer:
                 tokens=self.start,
                 context=self.model.context,
             )
+        if not all(0 <= token < self.model.vocab_size for token in self.tokens):
+            raise EngineError(
+                "foreign_token",
+                "The prompt holds a token that the model does not have: the tokenizer is not its "
+                "own, or the chat is another model's.",
+            )
         asked = self.sampling.max_tokens
         room = self.model.context if asked is None else min(self.model.context, self.start + asked)
         self.limit = room
@@ -241,7 +257,7 @@ class _Answer:
         self.finish: Finish | None = None
         self.problem: Reason | None = None
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Generator[Chunk]:
         began = time.monotonic()
         seed = self.sampling.seed
         self.usage = replace(
@@ -264,6 +280,7 @@ class _Answer:
             self.model.stopped = _never
             self.session._tokens = self.tokens
         self.usage = replace(self.usage, seconds=time.monotonic() - began)
+        log.info("%s", summary(self.usage))
         yield self._last()
 
     def _prefill(self, began: float) -> Iterator[Chunk]:
@@ -280,7 +297,11 @@ class _Answer:
 
     def _rounds(self, began: float) -> Iterator[Chunk]:
         policy = Policy(
-            self.sampling, Noise(self.usage.seed), self.start, self.drafting.verification
+            self.sampling,
+            Noise(self.usage.seed),
+            self.start,
+            self.drafting.verification,
+            self.tokenizer.eos_ids,
         )
         drafter = self.session._drafter
         length = self.drafting.length
@@ -419,6 +440,21 @@ class _Text:
         rest = "" if self.stopped else self._stops.push(self._words.flush())
         rest += "" if self.stopped else self._stops.flush()
         return self._thinking.push(rest) + self._thinking.flush()
+
+
+def summary(usage: Usage) -> str:
+    """The figures of an answer on a line, the rate as llama.cpp's users know it."""
+    speed, first = usage.tokens_per_second, usage.time_to_first_token
+    parts = [f"{usage.tokens} tokens", "-" if speed is None else f"{speed:.1f} tok/s"]
+    if first is not None:
+        parts.append(f"first token {first:.2f} s")
+    if usage.acceptance_rate is not None:
+        parts.append(
+            f"draft acceptance = {usage.acceptance_rate:.5f} "
+            f"({usage.accepted} accepted / {usage.drafted} drafted), "
+            f"mean len = {usage.tokens_per_round:.2f}"
+        )
+    return ", ".join(parts)
 
 
 def _cut(stats: RoundStats, made: int, taken: int) -> RoundStats:

@@ -31,6 +31,7 @@ class Template:
         self.source = source
         self._seconds = seconds
         self._child: tuple[BaseProcess, Connection] | None = None
+        self._waiting = False
 
     def render(self, messages: Sequence[Mapping[str, str]], **values: Any) -> str:
         """The prompt's text for `messages` ({"role", "content"}), ready for an answer.
@@ -39,8 +40,8 @@ class Template:
         TemplateError when the template raises, runs longer than its time or writes too much.
         """
         context = {"messages": list(messages), "add_generation_prompt": True, **values}
-        connection = self._start()
         try:
+            connection = self._ready()
             connection.send((self.source, context))
             if not connection.poll(self._seconds):
                 raise TemplateError(
@@ -80,7 +81,7 @@ class Template:
             self._child = None
 
     def start(self) -> None:
-        """Start the child process now, so that the first prompt need not wait for it."""
+        """Start the child process now; it gets ready while other things are done."""
         self._start()
 
     def _start(self) -> Connection:
@@ -93,13 +94,21 @@ class Template:
                 process.start()
             theirs.close()
             self._child = process, ours
-            if not ours.poll(START_SECONDS):
+            self._waiting = True
+        return self._child[1]
+
+    def _ready(self) -> Connection:
+        """The connection to a child that has said it is ready."""
+        connection = self._start()
+        if self._waiting:
+            if not connection.poll(START_SECONDS):
                 self.close()
                 raise TemplateError(
                     "template_crashed", "The process for the chat template did not start."
                 )
-            ours.recv()
-        return self._child[1]
+            connection.recv()
+            self._waiting = False
+        return connection
 
 
 @contextlib.contextmanager
@@ -144,17 +153,26 @@ def _render(environment: Any, source: str, context: Mapping[str, Any]) -> tuple[
 def _environment() -> Any:
     """Jinja as chat templates expect it, the set-up that transformers documents for them."""
     from jinja2.exceptions import TemplateError as JinjaError
-    from jinja2.ext import loopcontrols
+    from jinja2.ext import Extension, loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     def raise_exception(message: str) -> NoReturn:
         raise JinjaError(message)
 
-    def tojson(value: Any, indent: int | None = None, **_: Any) -> str:
-        return json.dumps(value, ensure_ascii=False, indent=indent)
+    def tojson(value: Any, ensure_ascii: bool = False, **options: Any) -> str:
+        return json.dumps(value, ensure_ascii=ensure_ascii, **options)
+
+    class Generation(Extension):
+        """{% generation %} marks an answer's part for training; here it is only its content."""
+
+        tags = {"generation"}  # noqa: RUF012 (as Jinja reads it)
+
+        def parse(self, parser: Any) -> Any:
+            next(parser.stream)
+            return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, Generation]
     )
     environment.filters["tojson"] = tojson
     environment.globals["raise_exception"] = raise_exception

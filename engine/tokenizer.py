@@ -3,12 +3,10 @@
 Wraps a tokenizer object that `loading` made, and the folder's chat template. Knows no model.
 """
 
-import hashlib
 import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from engine.api import Message
@@ -18,6 +16,9 @@ from engine.text import CLOSE, OPEN
 
 if TYPE_CHECKING:
     import tokenizers
+
+# The private-use characters of Unicode's three areas: far more than a conversation can hold.
+PRIVATE = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))
 
 FOLDED = Reason(
     "system_folded",
@@ -52,13 +53,15 @@ class Tokenizer:
     """A vocabulary with its chat template.
 
     `eos_ids` end an answer; `special_tokens` are the names a template may read, such as
-    "bos_token", with their text.
+    "bos_token", with their text. `fingerprint` names the vocabulary: ids are only worth something
+    together with it.
     """
 
     backend: "tokenizers.Tokenizer"
     eos_ids: frozenset[int] = frozenset()
     template: Template | None = None
     special_tokens: Mapping[str, str] = field(default_factory=dict)
+    fingerprint: str = ""
     add_bos: bool = False
 
     def __post_init__(self) -> None:
@@ -68,18 +71,24 @@ class Tokenizer:
         source = self.template.source if self.template else ""
         # What a user may not type into being: special tokens, and others the template gives a
         # meaning to.
+        # Vocabularies such as Llama 2's write a blank before the text they are given.
+        first = self.backend.encode("x", add_special_tokens=False).tokens[:1]
+        self._prefixes = bool(first) and first[0].startswith("\u2581")
         names = {t.content for t in added.values() if t.special or t.content in source}
         longest_first = sorted((n for n in names if len(n) > 1), key=len, reverse=True)
         self._control = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """Names this vocabulary: ids are only worth something together with it."""
-        return hashlib.sha256(self.backend.to_str().encode()).hexdigest()
-
     def encode(self, text: str) -> list[int]:
         """The ids of `text`; names of control tokens in it become those tokens."""
         return list(self.backend.encode(text, add_special_tokens=False).ids)
+
+    def _encode_on(self, text: str) -> list[int]:
+        """The ids of `text` where it goes on after other text: without a blank before it."""
+        if not self._prefixes:
+            return self.encode(text)
+        guard = self.encode("\n")
+        ids = self.encode("\n" + text)
+        return ids[len(guard) :] if ids[: len(guard)] == guard else self.encode(text)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of `ids`, control tokens left out; thinking tags stay."""
@@ -131,7 +140,7 @@ class Tokenizer:
         answers = []
         for part, message in marks.split(text):
             if message is None:
-                ids += self.encode(part)
+                ids += self._encode_on(part) if ids else self.encode(part)
                 continue
             kept = list(message.token_ids or ())
             while kept and kept[-1] in self.eos_ids:
@@ -150,8 +159,9 @@ class _Marks:
 
     def __init__(self, messages: Sequence[Message]) -> None:
         used = set("".join(m.content for m in messages))
-        unused = (chr(c) for c in range(0xE000, 0xF8FF) if chr(c) not in used)
+        unused = (chr(c) for c in itertools.chain(*PRIVATE) if chr(c) not in used)
         self._break, self._quote = itertools.islice(unused, 2)
+        self._mark = re.compile(f"{self._quote}([0-9]{{1,6}}){self._quote}")
         self._answers: list[Message] = []
 
     def protect(self, message: Message, control: re.Pattern[str], vocabulary: str) -> str:
@@ -160,17 +170,25 @@ class _Marks:
             if message not in self._answers:
                 self._answers.append(message)
             return f"{self._quote}{self._answers.index(message)}{self._quote}"
-        return control.sub(lambda m: m[0][:1] + self._break + m[0][1:], message.content)
+        return control.sub(lambda m: m[0][:1] + self._break + m[0][1:], _whole(message.content))
 
     def split(self, text: str) -> list[tuple[str, Message | None]]:
-        """The rendered text in order: (text, None) or ("", the answer to splice in)."""
+        """The rendered text in order: (text, None) or ("", the answer to splice in).
+
+        A template may write marks of its own; what names no answer is left out.
+        """
         parts: list[tuple[str, Message | None]] = []
-        for i, piece in enumerate(re.split(f"{self._quote}([0-9]+){self._quote}", text)):
-            if i % 2:
-                parts.append(("", self._answers[int(piece)]))
-            else:
+        for i, piece in enumerate(self._mark.split(_whole(text))):
+            if i % 2 == 0:
                 parts += [(part, None) for part in piece.split(self._break) if part]
+            elif int(piece) < len(self._answers):
+                parts.append(("", self._answers[int(piece)]))
         return parts
+
+
+def _whole(text: str) -> str:
+    """`text` without lone surrogates, which no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _shapes(messages: Sequence[Message]) -> list[tuple[list[Message], tuple[Reason, ...]]]:

@@ -22,15 +22,12 @@ class Draft:
         """The distribution token i was drawn from."""
         return self.rows[i] if self.rows is not None else one_hot(self.tokens[i])
 
-    def cut(self, length: int) -> "Draft":
-        """The first `length` tokens."""
-        return Draft(self.tokens[:length], self.rows[:length] if self.rows is not None else None)
-
 
 def accept(p: Sequence[Distribution], draft: Draft, policy: Policy, position: int) -> list[int]:
     """The accepted tokens and one of the target's own: 1 to len(draft) + 1 ids.
 
-    `p[i]` is the target's distribution at `position` + i, len(draft) + 1 rows.
+    `p[i]` is the target's distribution at `position` + i. There are len(draft) + 1 rows, or fewer
+    where the target has no row for a drafted id: the last one is then that draft's, and rejects it.
     """
     rule = _by_ratio if policy.verification == "rejection" else _by_noise
     return rule(p, draft, policy.noise, position)

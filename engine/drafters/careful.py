@@ -1,15 +1,17 @@
 """Keeps a chat going when its drafter breaks."""
 
+import traceback
 from collections.abc import Sequence
 
-from engine.drafters.base import Drafter, NoDrafter
+from engine.devices import release
+from engine.drafters.base import Drafter
 from engine.errors import Cancelled, Reason
 from engine.sampling import Policy
 from engine.verify import Draft
 
 
 class CarefulDrafter:
-    """Another drafter, until it fails; then none, and `pause` says why.
+    """Another drafter; when it fails it drafts nothing until the next answer.
 
     A draft is never needed for the answer, so no failure of one may end it.
     """
@@ -25,6 +27,7 @@ class CarefulDrafter:
         return self._failure or self._drafter.pause
 
     def prefill(self, tokens: Sequence[int]) -> None:
+        self._failure = None
         try:
             self._drafter.prefill(tokens)
         except Cancelled:
@@ -33,6 +36,8 @@ class CarefulDrafter:
             self._give_up(error)
 
     def propose(self, tokens: Sequence[int], limit: int, policy: Policy) -> Draft:
+        if self._failure is not None:
+            return Draft()
         try:
             return self._drafter.propose(tokens, limit, policy)
         except Cancelled:
@@ -50,8 +55,10 @@ class CarefulDrafter:
     def _give_up(self, error: Exception) -> None:
         self._failure = Reason(
             "draft_failed",
-            "The draft failed and is switched off; the answer goes on without it: {error}",
+            "The draft failed; this answer goes on without it: {error}",
             {"error": str(error)[:200] or type(error).__name__},
         )
+        # the frames of the error may hold tensors of the memory that ran out
+        traceback.clear_frames(error.__traceback__)
         self._drafter.reset()
-        self._drafter = NoDrafter()
+        release()

@@ -1,7 +1,7 @@
 """Drafts what followed the last time the text ended like this (prompt lookup).
 
-Needs no model and no memory to speak of. Saxena 2023, "Prompt Lookup Decoding"; the index is
-ours: it grows by the new tokens only, so a round costs the same at any length of the chat.
+Needs no model, and about 0.8 kB of memory a token. Saxena 2023, "Prompt Lookup Decoding"; the
+index is ours: it grows by the new tokens only, so a round costs the same at any length of the chat.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class NGramDrafter:
         for n in range(min(LONGEST, len(self._tokens)), SHORTEST - 1, -1):
             start = self._next.get(tuple(self._tokens[-n:]))
             if start is not None:
-                return Draft(self._copied(start, limit))
+                return Draft(self._copied(start, limit, policy.ends))
         return Draft()
 
     def settle(self, length: int) -> None:
@@ -70,7 +70,9 @@ class NGramDrafter:
         self._undo.append(changed)
         self._tokens.append(token)
 
-    def _copied(self, start: int, limit: int) -> tuple[int, ...]:
+    def _copied(self, start: int, limit: int, ends: frozenset[int]) -> tuple[int, ...]:
         """`limit` tokens from `start` on; a repetition shorter than that goes round."""
-        period = self._tokens[start:]
-        return tuple(period[i % len(period)] for i in range(limit))
+        period = self._tokens[start : start + limit]
+        copied = [period[i % len(period)] for i in range(limit)]
+        end = next((i for i, token in enumerate(copied) if token in ends), limit)
+        return tuple(copied[: end + 1])

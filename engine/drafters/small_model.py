@@ -36,7 +36,7 @@ class SmallModelDrafter:
         limit = min(limit, self.model.context - len(tokens))
         drafted: list[int] = []
         rows: list[Distribution] = []
-        while len(drafted) < limit:
+        while len(drafted) < limit and not policy.ends.intersection(drafted[-1:]):
             history = [*tokens, *drafted]
             logits = self.model.forward(history[self.model.cache.length :])
             (row,) = policy.distributions(logits, history)

@@ -4,6 +4,7 @@ Knows config.json, the index of shards, the places of a chat template. Reads no 
 nothing out of the folder: pickles and custom code are refused before anything else is looked at.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -18,8 +19,10 @@ UNFINISHED = (".incomplete", ".partial")
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 ADAPTER = "adapter_config.json"
 README_LIMIT = 2**16  # bytes; the front matter stands first
+LARGEST = 2**31
+ATTENTION = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal")
 HEADS = ("lm_head.weight", "output.weight", "embed_out.weight")
-LICENCE_LINE = r"""^(license|license_name):[ \t]*["']?([^\s"']+)"""
+LICENCE_LINE = re.compile(r"""(license|license_name):[ \t]*["']?([^\s"']+)""")
 EMBEDDING = re.compile(r"(embed_tokens|wte|embed_in|embeddings?|word_embeddings)\.weight$")
 
 Tensors = Mapping[str, safetensors.TensorInfo]
@@ -56,20 +59,35 @@ def describe(folder: Path, name: str) -> ModelInfo:
 
 
 def refuse_code(folder: Path) -> None:
-    """Raises Unsafe when a configuration names Python code of its own (`auto_map`)."""
+    """Raises Unsafe when a configuration names code of its own, or files to load instead."""
     for file in ("config.json", "tokenizer_config.json"):
         if not files.present(folder / file):
             continue
         config = files.read_json(folder / file)
         for part in (config, *(value for value in config.values() if isinstance(value, dict))):
-            if part.get("auto_map"):
-                raise Unsafe(
-                    "custom_code",
-                    "{file} asks for custom code to be run: {code}. "
-                    "Models that bring their own code are not loaded.",
-                    file=file,
-                    code=", ".join(_code(part["auto_map"])),
-                )
+            _refuse_part(file, part)
+
+
+def _refuse_part(file: str, config: Mapping[str, Any]) -> None:
+    if config.get("auto_map"):
+        raise Unsafe(
+            "custom_code",
+            "{file} asks for custom code to be run: {code}. "
+            "Models that bring their own code are not loaded.",
+            file=file,
+            code=", ".join(_code(config["auto_map"])),
+        )
+    for key, value in config.items():
+        # transformers would open that file instead, a pickle even; or fetch compiled code
+        if key == "transformers_weights" or (key in ATTENTION and "/" in str(value)):
+            raise Unsafe(
+                "redirect",
+                "{file} points elsewhere for weights or compiled code ({key}: {value}). "
+                "Only what stands in the folder under its usual name is loaded.",
+                file=file,
+                key=key,
+                value=str(value)[:100],
+            )
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -238,9 +256,9 @@ def _recurrent(model_type: str, config: Mapping[str, Any], text: Any) -> bool:
 
 
 def _number(config: Mapping[str, Any], *keys: str) -> int | None:
-    """The first of `keys` that holds a positive whole number."""
+    """The first of `keys` that holds a positive whole number of a size that a model may have."""
     values = (config.get(key) for key in keys)
-    return next((value for value in values if type(value) is int and value > 0), None)
+    return next((value for value in values if type(value) is int and 0 < value < LARGEST), None)
 
 
 def _licence(folder: Path) -> str | None:
@@ -249,8 +267,10 @@ def _licence(folder: Path) -> str | None:
         text = files.read_start(folder / "README.md", README_LIMIT).decode("utf-8", "replace")
     except LoadError:
         return None
-    front = re.match(r"---\s*\n(.*?)\n---", text, re.DOTALL)
-    stated = dict(re.findall(LICENCE_LINE, front[1], re.MULTILINE)) if front else {}
+    first, *lines = text.splitlines() or [""]
+    front = itertools.takewhile(lambda line: line.rstrip() != "---", lines)
+    found = (LICENCE_LINE.match(line) for line in front) if first.rstrip() == "---" else ()
+    stated = {match[1]: match[2] for match in found if match}
     licence = stated.get("license")
     return stated.get("license_name", licence) if licence == "other" else licence
 

@@ -18,6 +18,7 @@ from engine.library.gguf import Header, TensorInfo, read_header
 
 SIZE_LABEL = re.compile(r"(\d+(?:\.\d+)?)([KMBT])")
 SCALES = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+NAME_LENGTH = 200  # a name is shown; the pattern below takes the square of its length
 PACKAGING = re.compile(r"([\s_-]+(GGUF|AWQ|GPTQ))+$", re.IGNORECASE)
 
 
@@ -39,7 +40,7 @@ def describe(path: Path, name: str) -> ModelInfo:
         raise folder.not_causal(architecture)
     tensors = {tensor.name: tensor for tensor in header.tensors}
     return ModelInfo(
-        PACKAGING.sub("", _text(metadata, "general.name") or "") or name,
+        PACKAGING.sub("", (_text(metadata, "general.name") or "")[:NAME_LENGTH]) or name,
         path,
         "gguf",
         architecture,
@@ -123,4 +124,4 @@ def _text(metadata: Mapping[str, Any], key: str) -> str | None:
 
 def _number(metadata: Mapping[str, Any], key: str) -> int | None:
     value = metadata.get(key)
-    return value if type(value) is int and value > 0 else None
+    return value if type(value) is int and 0 < value < folder.LARGEST else None
