@@ -15,7 +15,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return cli.run(asked)
     from app import smoke, start
 
-    return smoke.run() if asked.smoke else start.open_window([])
+    try:
+        return smoke.run() if asked.smoke else start.open_window([])
+    except OSError as error:  # a folder that cannot be made
+        print(error, file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import io
 import json
 import signal
 import sys
@@ -75,7 +76,11 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
         help="none, ngram or a model; may be repeated (default: none and ngram)",
     )
     bench.add_argument(
-        "--precision", type=_precisions, metavar="P[,P]", help="fp32, bf16 or both, by comma"
+        "--precision",
+        type=_precisions,
+        action="extend",
+        metavar="P[,P]",
+        help="fp32, bf16 or both, by comma",
     )
     bench.add_argument("--prompts", type=Path, required=True, metavar="FILE.jsonl")
     bench.add_argument("--limit", type=_at_least_1, metavar="N", help="use N prompts")
@@ -106,10 +111,9 @@ def _add_model(command: argparse.ArgumentParser) -> None:
 
 
 def _at_least_1(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
+    if text.isdecimal() and int(text) >= 1:
+        return int(text)
+    raise argparse.ArgumentTypeError("must be a whole number, at least 1")
 
 
 def _temperature(text: str) -> float:
@@ -144,6 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
         "get": _get,
         "doctor": _doctor,
     }
+    _mend_streams()
     try:
         return commands[arguments.command](arguments)
     except Cancelled as cancelled:
@@ -158,6 +163,16 @@ def run(arguments: argparse.Namespace) -> int:
         # who reads has gone; nothing is left to say, and nobody to say it to
         sys.stderr.close()
         return 1
+    except OSError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _mend_streams() -> None:
+    """Never fail on a character: pipes of other systems are not always UTF-8."""
+    for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=errors)
 
 
 def _note(reason: "Reason") -> None:
@@ -327,7 +342,7 @@ def _answer(
             print(visible(last.text), end="", flush=True)
     assert last is not None
     if arguments.json:
-        print(json.dumps(_as_json(text, ids, last), ensure_ascii=False))
+        print(json.dumps(_as_json(text, ids, last)))
     else:
         print()
         print(summary(last.usage), file=sys.stderr)
@@ -380,12 +395,25 @@ def _bench(arguments: argparse.Namespace) -> int:
         drafting=_drafting(arguments),
         against_transformers=arguments.against == "transformers",
     )
+    if arguments.json:
+        _write(arguments.json, "")  # now rather than after minutes of measuring
     with _stop_flag() as stopped:
         report = compare(plan, lambda line: print(line, file=sys.stderr, flush=True), stopped)
     print(_table(report.as_json()))
     if arguments.json:
-        arguments.json.write_text(json.dumps(report.as_json(), indent=2) + "\n", encoding="utf-8")
+        _write(arguments.json, json.dumps(report.as_json(), indent=2) + "\n")
     return 0
+
+
+def _write(path: Path, text: str) -> None:
+    from engine.errors import EngineError
+
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise EngineError(
+            "cannot_write", "{path} cannot be written: {error}", path=str(path), error=str(error)
+        ) from error
 
 
 def _bench_sampling(arguments: argparse.Namespace) -> "Sampling":

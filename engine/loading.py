@@ -7,6 +7,7 @@ folder's is ever run, and nothing is fetched.
 import contextlib
 import hashlib
 import json
+import os
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ import tokenizers
 import torch
 
 from engine.api import Kind, Loaded, ModelInfo, Precision, Progress, Sampling
+from engine.child import Child
 from engine.devices import Device, default_precision, pick, release
 from engine.errors import Cancelled, EngineError, Incomplete, LoadError, OutOfMemory, Unsupported
 from engine.gguf import config as gguf_config
@@ -140,13 +142,9 @@ def _gguf_tokenizer(header: Header, cache: Path, progress: Report, stopped: Stop
             backend = _read_tokenizer(kept)
     if backend is None:
         progress(Progress("tokenizer", 0, 1, "files"))
-        backend = gguf_tokenizer.build_tokenizer(header)
-        if stopped():
-            raise Cancelled()
         kept.parent.mkdir(parents=True, exist_ok=True)
-        beside = kept.with_suffix(".partial")
-        beside.write_text(backend.to_str(), encoding="utf-8")
-        beside.replace(kept)
+        _build_tokenizer(header.path, kept, stopped)
+        backend = _read_tokenizer(kept)
     template = gguf_tokenizer.template_of(header)
     return Tokenizer(
         backend,
@@ -164,6 +162,34 @@ def _read_tokenizer(file: Path) -> tokenizers.Tokenizer:
     backend.no_truncation()
     backend.no_padding()
     return backend
+
+
+def _build_tokenizer(gguf_file: Path, kept: Path, stopped: Stopped) -> None:
+    """Build the tokenizer of a GGUF file into `kept`: seconds of one call that asks nothing.
+
+    So it runs in a child process, which a stop kills and which leaves the window its time.
+    """
+    beside = kept.with_suffix(f".{os.getpid()}.partial")
+    child = Child(gguf_tokenizer.build_into, gguf_file, beside)
+    try:
+        failure = None
+        while True:
+            if stopped():
+                raise Cancelled()
+            with contextlib.suppress(TimeoutError):
+                failure = child.receive(0.1)
+                break
+        if failure is not None:
+            kind, reason = failure
+            raise kind(reason.code, reason.template, **reason.values)
+        beside.replace(kept)
+    except EOFError as error:
+        raise LoadError(
+            "tokenizer_crashed", "The tokenizer of {name} could not be built.", name=gguf_file.name
+        ) from error
+    finally:
+        child.close()
+        beside.unlink(missing_ok=True)
 
 
 def _tokenizer_key(header: Header) -> str:

@@ -7,14 +7,12 @@ of its own bounds what a sandbox cannot: time and memory. Knows no tokens.
 import contextlib
 import datetime
 import json
-import multiprocessing
 import sys
-import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn
 
+from engine.child import Child
 from engine.errors import TemplateError
 
 SECONDS = 2.0
@@ -30,8 +28,8 @@ class Template:
     def __init__(self, source: str, *, seconds: float = SECONDS) -> None:
         self.source = source
         self._seconds = seconds
-        self._child: tuple[BaseProcess, Connection] | None = None
-        self._waiting = False
+        self._child: Child | None = None
+        self._ready = False
 
     def render(self, messages: Sequence[Mapping[str, str]], **values: Any) -> str:
         """The prompt's text for `messages` ({"role", "content"}), ready for an answer.
@@ -41,24 +39,22 @@ class Template:
         """
         context = {"messages": list(messages), "add_generation_prompt": True, **values}
         try:
-            connection = self._ready()
-            connection.send((self.source, context))
-            if not connection.poll(self._seconds):
-                raise TemplateError(
-                    "template_slow",
-                    "The model's chat template ran longer than {seconds:g} s and was stopped.",
-                    seconds=self._seconds,
-                )
-            outcome, text = connection.recv()
+            child = self._await_child()
+            child.send((self.source, context))
+            outcome, text = child.receive(self._seconds)
+        except TimeoutError:
+            self.close()
+            raise TemplateError(
+                "template_slow",
+                "The model's chat template ran longer than {seconds:g} s and was stopped.",
+                seconds=self._seconds,
+            ) from None
         except (EOFError, OSError) as error:
             self.close()
             raise TemplateError(
                 "template_crashed",
                 "The model's chat template needed too much memory and was stopped.",
             ) from error
-        except TemplateError:
-            self.close()
-            raise
         if outcome == "ok":
             return str(text)
         if outcome == "long":
@@ -71,58 +67,26 @@ class Template:
             "template_refused", "The model's chat template refused: {message}", message=text
         )
 
+    def start(self) -> None:
+        """Start the child process now; it gets ready while other things are done."""
+        if self._child is None or not self._child.alive:
+            self.close()
+            self._child = Child(_serve)
+
     def close(self) -> None:
         """End the child process."""
         if self._child is not None:
-            process, connection = self._child
-            connection.close()
-            process.kill()
-            process.join()
-            self._child = None
+            self._child.close()
+        self._child, self._ready = None, False
 
-    def start(self) -> None:
-        """Start the child process now; it gets ready while other things are done."""
-        self._start()
-
-    def _start(self) -> Connection:
-        if self._child is None or not self._child[0].is_alive():
-            self.close()
-            spawn = multiprocessing.get_context("spawn")
-            ours, theirs = spawn.Pipe()
-            process = spawn.Process(target=_serve, args=(theirs,), daemon=True)
-            with _without_main():
-                process.start()
-            theirs.close()
-            self._child = process, ours
-            self._waiting = True
-        return self._child[1]
-
-    def _ready(self) -> Connection:
-        """The connection to a child that has said it is ready."""
-        connection = self._start()
-        if self._waiting:
-            if not connection.poll(START_SECONDS):
-                self.close()
-                raise TemplateError(
-                    "template_crashed", "The process for the chat template did not start."
-                )
-            connection.recv()
-            self._waiting = False
-        return connection
-
-
-@contextlib.contextmanager
-def _without_main() -> Iterator[None]:
-    """Hide the main module from a child about to start, which would import it a second time.
-
-    A script without a guard would run again there, and the app's own is not needed.
-    """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
+    def _await_child(self) -> Child:
+        self.start()
+        child = self._child
+        assert child is not None
+        if not self._ready:
+            child.receive(START_SECONDS)
+            self._ready = True
+        return child
 
 
 def _serve(connection: Connection) -> None:

@@ -1,5 +1,7 @@
 """The tokenizer, chat template and special tokens that a GGUF file carries."""
 
+from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
@@ -9,8 +11,8 @@ from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKEN
 from transformers.tokenization_utils_base import generate_merges
 
 from engine import vocabulary
-from engine.errors import Incomplete, LoadError, Unsupported
-from engine.library.gguf import Header
+from engine.errors import EngineError, Incomplete, LoadError, Unsupported
+from engine.library.gguf import Header, read_header
 
 
 def template_of(header: Header) -> str | None:
@@ -70,6 +72,20 @@ def build_tokenizer(header: Header) -> Tokenizer:
             "gguf_tokenizer_damaged", "The tokenizer in {file} is damaged.", file=header.path.name
         ) from error
     return tokenizer
+
+
+def build_into(connection: Connection, gguf_file: Path, to: Path) -> None:
+    """Build the tokenizer of a GGUF file and write it to `to`; meant for a child process.
+
+    Sends None when done, or the class and reason of the EngineError that `build_tokenizer` raised.
+    """
+    try:
+        built = build_tokenizer(read_header(gguf_file))
+        to.write_text(built.to_str(), encoding="utf-8")
+    except EngineError as error:
+        connection.send((type(error), error.reason))
+    else:
+        connection.send(None)
 
 
 _SPECIAL = {

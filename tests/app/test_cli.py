@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -138,6 +139,52 @@ def test_control_characters_of_a_model_do_not_reach_the_terminal():
     """INP-2: shown as marks; only line breaks and tabs act."""
     text = "a\x00b\x1b[31mred\x1b]52;c;QUJD\x07\x9b1m\x7f\tc\n"
     assert cli.visible(text) == "a␀b␛[31mred␛]52;c;QUJD␇\ufffd1m␡\tc\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_terminal_that_knows_no_unicode_gets_the_answer_too(library, options):
+    done = subprocess.run(
+        [sys.executable, "-m", "app", *CHAT, "--prompt", "hé 🌟", *options],
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
+    assert done.stdout.isascii()
+
+
+def test_input_that_is_no_unicode_is_mended(library):
+    done = subprocess.run(
+        [sys.executable, "-m", "app", *CHAT, "--json"],
+        input=b"\xff hi\n",
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["token_ids"]
+
+
+def test_a_result_that_cannot_be_written_is_said_before_measuring(library, tmp_path, capsys):
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text('{"prompt": "abc"}\n')
+    out = ["--json", str(tmp_path / "absent" / "out.json")]
+    assert main(["bench", "--model", "tiny", "--prompts", str(prompts), *out]) == 1
+    said = capsys.readouterr().err
+    assert "cannot be written" in said
+    assert "warming" not in said
+
+
+def test_precisions_may_be_named_one_by_one_or_together():
+    for words in (["--precision", "fp32,bf16"], ["--precision", "fp32", "--precision", "bf16"]):
+        asked = cli.parser().parse_args(["bench", "--model", "m", "--prompts", "p", *words])
+        assert asked.precision == ["fp32", "bf16"]
+
+
+def test_a_folder_that_cannot_be_made_is_said_in_a_sentence(monkeypatch, capsys):
+    monkeypatch.setenv("SLIPSTREAM_HOME", "/dev/null/x")
+    assert main(["get", "starter"]) == 1
+    assert main([]) == 1
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_bench_writes_its_table_and_its_json(library, tmp_path, capsys):

@@ -6,8 +6,8 @@ import pytest
 
 from engine.api import Drafting
 from engine.bench import Plan, compare, read_prompts
-from engine.errors import DraftRefused, EngineError
-from tests.folders import IM_END, tiny_config, write_model
+from engine.errors import Cancelled, DraftRefused, EngineError
+from tests.folders import IM_END, tiny_config, write_json, write_model
 
 
 @pytest.fixture(scope="module")
@@ -84,21 +84,28 @@ def test_each_precision_has_its_own_plain_row(folders):
     assert [r.speedup for r in rows if r.drafter == "none"] == [1.0, 1.0]
 
 
-def test_transformers_generates_the_same_text_in_fp32(folders, monkeypatch):
-    """Two engines, one model: plain greedy decoding must agree."""
+@pytest.mark.parametrize("penalty", [1.0, 1.3])
+def test_transformers_generates_the_same_text_in_fp32(folders, tmp_path, monkeypatch, penalty):
+    """Two engines, one model: plain greedy decoding must agree, whatever the folder's defaults."""
     from engine import bench
+
+    config = tiny_config(eos_token_id=IM_END)
+    model = write_model(tmp_path / "model", config=config)
+    defaults = {"repetition_penalty": penalty, "temperature": 0.3, "eos_token_id": IM_END}
+    write_json(model / "generation_config.json", defaults)
 
     seen = {}
     for kind in ("_Slipstream", "_Transformers"):
         answer = getattr(bench, kind).answer
 
-        def recorded(self, prompt, tokens, answer=answer):
-            run = answer(self, prompt, tokens)
+        def recorded(self, prompt, tokens, stopped, answer=answer):
+            run = answer(self, prompt, tokens, stopped)
             seen[self.engine, self.drafter, prompt, tokens] = run.ids
             return run
 
         monkeypatch.setattr(getattr(bench, kind), "answer", recorded)
-    compare(plan(folders, precisions=["fp32"], drafts=["none"], against_transformers=True))
+    fp32 = {"precisions": ["fp32"], "drafts": ["none"], "against_transformers": True}
+    compare(plan(folders, model=model, **fp32))
     ours = {k[2:]: v for k, v in seen.items() if k[:2] == ("slipstream", "none")}
     theirs = {k[2:]: v for k, v in seen.items() if k[:2] == ("transformers", "none")}
     assert ours == theirs
@@ -111,9 +118,9 @@ def test_rows_take_turns_and_the_warm_up_is_not_counted(folders, monkeypatch):
     order = []
     answer = bench._Slipstream.answer
 
-    def noted(self, prompt, tokens):
+    def noted(self, prompt, tokens, stopped):
         order.append((self.drafter, prompt, tokens))
-        return answer(self, prompt, tokens)
+        return answer(self, prompt, tokens, stopped)
 
     monkeypatch.setattr(bench._Slipstream, "answer", noted)
     compare(plan(folders, drafts=["ngram"], repeat=2))
@@ -143,8 +150,8 @@ def test_ids_that_differ_are_counted(folders, monkeypatch):
 
     answer = bench._Slipstream.answer
 
-    def wrong(self, prompt, tokens):
-        run = answer(self, prompt, tokens)
+    def wrong(self, prompt, tokens, stopped):
+        run = answer(self, prompt, tokens, stopped)
         if self.drafter == "ngram" and tokens == 12:
             return bench.replace(run, ids=(*run.ids[:-2], -1))
         return run
@@ -159,6 +166,46 @@ def test_a_pair_that_cannot_work_is_refused_before_anything_is_loaded(folders, t
     (other / "tokenizer.json").write_text(text.replace('"a":97,"b":98', '"b":97,"a":98'))
     with pytest.raises(DraftRefused):
         compare(plan(folders, drafts=[other]))
+
+
+def test_nothing_is_drafted_for_a_model_with_a_running_state(folders, tmp_path):
+    """RBK-1."""
+    from tests.engine.test_session import RECURRENT
+
+    model = write_model(tmp_path / "model", config=RECURRENT["lfm2"])
+    with pytest.raises(DraftRefused, match="running state"):
+        compare(plan(folders, model=model, drafts=["ngram"]))
+    assert len(compare(plan(folders, model=model, drafts=["none"])).rows) == 1
+
+
+def test_a_pair_that_transformers_refuses_is_left_out_of_its_rows(folders, tmp_path):
+    """VOC-1: two paddings of one vocabulary; ours runs."""
+    config = tiny_config(eos_token_id=IM_END, vocab_size=320)
+    draft = write_model(tmp_path / "wide", config=config, layers=1)
+    said = []
+    report = compare(plan(folders, drafts=[draft], against_transformers=True), said.append)
+    rows = [(r.engine, r.drafter) for r in report.rows]
+    assert ("slipstream", "model") in rows
+    assert ("transformers", "model") not in rows
+    assert any("transformers model is left out" in line for line in said)
+
+
+def test_a_run_too_short_to_time_has_no_speedup(folders):
+    report = compare(plan(folders, max_tokens=1, drafts=["none"], against_transformers=True))
+    theirs = [r for r in report.rows if r.engine == "transformers"]
+    assert [r.speedup for r in theirs] == [None, None]
+
+
+@pytest.mark.parametrize("engine", ["slipstream", "transformers"])
+def test_measuring_stops_when_asked(folders, engine):
+    heard = []
+    with pytest.raises(Cancelled):
+        compare(
+            plan(folders, against_transformers=engine == "transformers"),
+            heard.append,
+            lambda: any(line.startswith("prompt 1") for line in heard),
+        )
+    assert sum(line.startswith("prompt") for line in heard) == 1
 
 
 def test_the_report_is_plain_json(folders):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from engine.cache import Cache
+from engine.cache import REWINDABLE, Cache
 from engine.errors import Cancelled
 from engine.model import PREFILL_CHUNK, LanguageModel
 from tests.tiny import language_model
@@ -138,11 +138,25 @@ def test_a_window_forgets_and_full_attention_does_not():
     full, windowed = language_model(), sliding_model()
     per_token = 2 * 2 * 16 * 4  # keys and values, 2 heads of 16, float32
     for model in (full, windowed):
-        for start in range(0, 60, 20):
-            model.forward(PROMPT[start : start + 20])
+        model.feed([7] * 400)
         model.cache.opened()
-    assert full.cache.nbytes == 2 * 60 * per_token
-    assert windowed.cache.nbytes == (60 + 3 * (WINDOW - 1)) * per_token
+    assert full.cache.nbytes == 2 * 400 * per_token
+    held = windowed.cache.nbytes / per_token - 400
+    assert 3 * (WINDOW - 1 + REWINDABLE) <= held <= 3 * (WINDOW - 1 + 2 * REWINDABLE)
+
+
+def test_a_draft_with_windows_takes_back_its_tokens_without_starting_anew():
+    """It is fed token by token, so what it may take back spans several passes."""
+    model = sliding_model()
+    model.feed([7] * 300)
+    for token in range(8):
+        model.forward([token])
+    model.cache.crop_to(301)
+    assert model.cache.length == 301
+    expected = model.forward([9])
+    model.cache.empty()
+    model.feed([7] * 300)
+    assert torch.allclose(model.forward([0, 9]), expected, atol=1e-4)
 
 
 def test_an_emptied_cache_holds_no_memory(model):

@@ -1,7 +1,9 @@
 """The token loop: the same ids with any drafter, a cache that is always a prefix."""
 
+import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from engine.api import RoundStats, Usage
 from engine.decode import decode
@@ -10,6 +12,7 @@ from engine.drafters.base import NoDrafter
 from engine.drafters.careful import CarefulDrafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.errors import Cancelled
+from engine.sampling import Distribution, choose
 from engine.verify import Draft
 from tests.tiny import Adversary, language_model, plain, policy, run
 
@@ -133,6 +136,92 @@ def test_models_padded_to_different_widths_work_together(widths, temperature):
         assert drafted > 0
     assert fed["target"] < widths[0]
     assert fed["draft"] < widths[1]
+
+
+class Fixed:
+    """A target of three tokens with the same distribution everywhere; no network."""
+
+    vocab_size = 3
+
+    def __init__(self, probs):
+        self.logits = torch.tensor(probs).log()
+        self.cache = self
+        self.length = 0
+
+    def crop_to(self, length):
+        self.length = min(self.length, length)
+
+    def forward(self, tokens, rows):
+        assert all(0 <= t < self.vocab_size for t in tokens)
+        self.length += len(tokens)
+        return self.logits.repeat(rows, 1)
+
+
+class Wide(NoDrafter):
+    """Draws from a distribution that gives most to an id the target does not have."""
+
+    def propose(self, tokens, limit, choose_):
+        q = Distribution(np.array([3, 0, 1, 2]), np.array([0.7, 0.1, 0.1, 0.1]))
+        drawn = [choose(q, choose_.noise, len(tokens) + i) for i in range(limit)]
+        return Draft(tuple(drawn), (q,) * limit)
+
+
+@pytest.mark.parametrize("verification", ["coupled", "rejection"])
+def test_drafts_that_the_target_has_no_row_for_do_not_shift_its_distribution(verification):
+    """VOC-1: such a draft is rejected, and the ratio rule then draws from the residual."""
+    probs = [0.5, 0.3, 0.2]
+    counts = np.zeros(3)
+    for seed in range(3000):
+        tokens = [0]
+        chooser = policy(temperature=1.0, top_k=0, seed=seed, verification=verification)
+        for _ in decode(Fixed(probs), Wide(), tokens, chooser, draft_length=2, limit=4):
+            pass
+        for token in tokens[1:]:
+            counts[token] += 1
+    assert stats.chisquare(counts, np.array(probs) * counts.sum()).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("verification", ["coupled", "rejection"])
+def test_a_weak_draft_does_not_shift_the_distribution_of_a_real_model(target, verification):
+    """Chi-square through the whole loop, against the model's own probabilities."""
+    weak = DRAFTERS["weak"]()
+    prompt = PROMPTS[1]
+    chooser = policy(temperature=1.5, top_k=4)
+    target.cache.empty()
+    (exact,) = chooser.distributions(target.forward(prompt), prompt)
+    counts = dict.fromkeys(exact.ids.tolist(), 0)
+    for seed in range(400):
+        target.cache.crop_to(len(prompt) - 1)
+        weak.settle(len(prompt) - 1)
+        tokens = list(prompt)
+        chooser = policy(temperature=1.5, top_k=4, seed=seed, verification=verification)
+        rounds = decode(target, weak, tokens, chooser, draft_length=1, limit=len(prompt) + 3)
+        next(rounds)
+        rounds.close()
+        counts[tokens[len(prompt)]] += 1
+    assert stats.chisquare(list(counts.values()), exact.probs * 400).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@pytest.mark.parametrize("length", [2, 7])
+def test_models_with_sliding_windows_draft_past_the_window(length, temperature):
+    """Gemma 3 shapes, window 16, target and draft; and the draft is not fed anew each round."""
+    from tests.engine.test_cache import sliding_model
+
+    target, draft = sliding_model(), SmallModelDrafter(sliding_model())
+    fed = []
+    embed = draft.model.network.get_input_embeddings()
+    embed.register_forward_pre_hook(lambda _, args: fed.append(args[0].numel()))
+    prompt = list(range(1, 80))
+    choose_ = policy(temperature=temperature)
+    expected = plain(target, prompt, tokens=40, choose=choose_)
+    rubbish = run(target, Adversary(), prompt, tokens=40, draft_length=length, choose=choose_)
+    got, drafted, accepted = run(
+        target, draft, prompt, tokens=40, draft_length=length, choose=choose_
+    )
+    assert got == rubbish[0] == expected
+    assert accepted > 0
+    assert sum(fed) < len(prompt) + 2 * (drafted + 40)
 
 
 def test_ids_that_nobody_knows_count_as_rejected(target):

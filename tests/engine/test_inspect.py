@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -552,3 +553,20 @@ def test_the_library_stays_light():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("text", ["---\n" + "\n" * 60_000, "---" * 20_000, "--- \n" * 10_000])
+def test_a_senseless_readme_costs_no_time(tmp_path, text):
+    folder = write_bare(tmp_path / "model")
+    (folder / "README.md").write_text(text)
+    began = time.monotonic()
+    assert inspect(folder).licence is None
+    assert time.monotonic() - began < 1
+
+
+def test_a_senseless_name_costs_no_time(tmp_path):
+    path = tmp_path / "m.gguf"
+    write_gguf(path, {"output_norm.weight": [64]}, general__name="_" * 200_000)
+    began = time.monotonic()
+    assert len(inspect(path).name) <= 200
+    assert time.monotonic() - began < 1

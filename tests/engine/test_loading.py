@@ -1,5 +1,6 @@
 """Folders and files become running models, or are refused before anything of theirs runs."""
 
+import contextlib
 import pickle
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import torch
 
 from engine import devices
 from engine.errors import Cancelled, Incomplete, LoadError, OutOfMemory, Unsafe
-from engine.loading import load
+from engine.loading import load, out_of_memory
 from tests.folders import (
     EOS,
     IM_END,
@@ -176,6 +177,61 @@ def test_code_in_a_folder_is_never_run(opened, tmp_path, file):
     assert not marker.exists()
 
 
+def test_the_weights_come_from_where_they_were_checked(opened, tmp_path):
+    """EXE-1: transformers would follow `transformers_weights`, to a pickle even."""
+    path = write_model(tmp_path / "model")
+    marker = tmp_path / "pwned_bin"
+    (path / "adapter_model.bin").write_bytes(pickle.dumps(Touch(marker)))
+    for config in (
+        {"transformers_weights": "adapter_model.bin"},
+        {"text_config": {"transformers_weights": "other.safetensors"}},
+        {"_attn_implementation": "somebody/compiled-attention"},
+    ):
+        write_json(path / "config.json", tiny_config() | config)
+        with pytest.raises(Unsafe) as refused:
+            opened(path)
+        assert refused.value.code == "redirect"
+    assert not marker.exists()
+
+
+def test_a_tokenizer_saved_with_truncation_and_padding_does_neither(opened, tmp_path):
+    import tokenizers
+
+    path = write_model(tmp_path / "model")
+    saved = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
+    saved.enable_truncation(max_length=8)
+    saved.enable_padding(length=40)
+    saved.save(str(path / "tokenizer.json"))
+    assert len(opened(path).tokenizer.encode("x" * 20)) == 20
+
+
+@pytest.mark.parametrize("context", [-5, 0, 10**30, "many", None])
+def test_a_senseless_context_is_not_believed(opened, tmp_path, context):
+    path = write_model(tmp_path / "model")
+    write_json(path / "config.json", tiny_config(max_position_embeddings=context or 512))
+    with contextlib.suppress(LoadError):  # transformers itself refuses some of them
+        assert 0 < opened(path).loaded.context <= 32_768
+
+
+@pytest.mark.parametrize(
+    ("error", "is_one"),
+    [
+        (torch.cuda.OutOfMemoryError("x"), True),
+        (MemoryError(), True),
+        (RuntimeError("MPS backend out of memory (MPS allocated: 5 GB)"), True),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you"), True),
+        (RuntimeError("DefaultCPUAllocator: not enough memory: you tried"), True),
+        (RuntimeError("CUDA error: out of memory"), True),
+        (RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling"), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
+        (ValueError("out of memory"), False),
+    ],
+)
+def test_every_way_to_say_that_memory_ran_out_is_understood(error, is_one):
+    """OOM-1, for its whole kind."""
+    assert out_of_memory(error) is is_one
+
+
 @pytest.mark.parametrize("broken", ["{", "[]", '{"model": 5}', '"x"'])
 def test_a_damaged_tokenizer_is_named(opened, tmp_path, broken):
     path = write_model(tmp_path / "model")
@@ -229,14 +285,14 @@ def test_running_out_of_memory_while_loading_is_said(opened, tmp_path, monkeypat
         opened(path)
 
 
-def tiny_gguf(folder):
+def tiny_gguf(folder, **more):
     """A tiny llama with the byte tokenizer as a GGUF file."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.manual_seed(1)
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**tiny_config())).eval()
     metadata = settings(model.config) | byte_level_metadata()
-    metadata["tokenizer.chat_template"] = "{{ messages[0].content }}"
+    metadata |= {"tokenizer.chat_template": "{{ messages[0].content }}"} | more
     path = folder / "tiny.gguf"
     write_gguf(path, "llama", metadata, converted(model, "llama"), "F32")
     return path, model
@@ -252,11 +308,11 @@ def test_a_gguf_is_the_model_it_was_made_from(opened, tmp_path):
 
 
 def test_a_tokenizer_built_from_a_gguf_is_built_once(opened, tmp_path, monkeypatch):
-    from engine.gguf import tokenizer
+    from engine import loading
 
     built = []
-    build = tokenizer.build_tokenizer
-    monkeypatch.setattr(tokenizer, "build_tokenizer", lambda h: built.append(1) or build(h))
+    build = loading._build_tokenizer
+    monkeypatch.setattr(loading, "_build_tokenizer", lambda *a: built.append(1) or build(*a))
     path, _ = tiny_gguf(tmp_path)
     first = opened(path).tokenizer.encode("Hello")
     assert opened(path).tokenizer.encode("Hello") == first
@@ -265,6 +321,20 @@ def test_a_tokenizer_built_from_a_gguf_is_built_once(opened, tmp_path, monkeypat
     kept.write_text("damaged")
     assert opened(path).tokenizer.encode("Hello") == first
     assert len(built) == 2
+
+
+def test_building_a_tokenizer_stops_when_asked_and_leaves_nothing_behind(opened, tmp_path):
+    path, _ = tiny_gguf(tmp_path)
+    asked = []
+    with pytest.raises(Cancelled):
+        opened(path, stopped=lambda: asked.append(1) or len(asked) > 1)
+    assert list((tmp_path / "cache" / "tokenizers").iterdir()) == []
+
+
+def test_a_tokenizer_that_cannot_be_built_says_why(opened, tmp_path):
+    path, _ = tiny_gguf(tmp_path, **{"tokenizer.ggml.pre": "nobody-knows"})
+    with pytest.raises(LoadError, match="nobody-knows"):
+        opened(path)
 
 
 def test_loading_a_gguf_stops_when_asked(opened, tmp_path):

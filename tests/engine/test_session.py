@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from engine.api import Drafting, Finish, Message, Sampling
-from engine.errors import Cancelled, ContextFull, DraftRefused, LoadError
+from engine.errors import Cancelled, ContextFull, DraftRefused, EngineError, LoadError
 from engine.session import Session
 from tests.folders import END_THINK, IM_END, tiny_config, write_json, write_model
 
@@ -163,12 +163,64 @@ def test_ids_of_an_answer_cut_by_a_stop_string_are_not_passed_off_as_its_text(se
     assert free[-1].token_ids_exact
 
 
-def test_drafts_behind_an_end_are_ignored_not_rejected(session, folders):
+def test_nothing_is_drafted_behind_an_end_token(session, folders):
     free = ids_of(answer(session))
     session.target.tokenizer.eos_ids = frozenset({free[2]})
     session.choose_draft(folders / "copy")
     usage = answer(session, length=8)[-1].usage
-    assert (usage.drafted, usage.accepted, usage.ignored, usage.rejected) == (8, 3, 5, 0)
+    assert (usage.drafted, usage.accepted, usage.ignored, usage.rejected) == (3, 3, 0, 0)
+
+
+def test_drafts_behind_a_stop_string_are_ignored_not_rejected(session, folders):
+    free = ids_of(answer(session))
+    stop = session.target.tokenizer.decode(free[2:4])
+    session.choose_draft(folders / "copy")
+    sampling = Sampling(temperature=0, max_tokens=40, stop=(stop,))
+    chunks = answer(session, sampling=sampling, length=8)
+    usage = chunks[-1].usage
+    assert usage.rejected == 0
+    assert usage.accepted == usage.tokens == len(ids_of(chunks)) < 8
+    assert usage.ignored == 8 - usage.accepted
+
+
+def test_an_answer_given_up_halfway_does_not_disturb_the_next(session):
+    """Its generator may be closed much later, by the garbage collector even."""
+    expected = ids_of(answer(session))
+    other = [Message("user", "quite another chat")]
+    session.forget()
+    given_up = session.reply(USER, GREEDY)
+    for _ in range(5):
+        next(given_up)
+    answer(session, other)
+    given_up.close()
+    assert ids_of(answer(session)) == expected
+
+
+def test_ids_that_the_model_does_not_have_are_refused(session):
+    foreign = Message("assistant", "x", token_ids=(5, 9999), vocabulary=vocabulary(session))
+    with pytest.raises(EngineError) as refused:
+        answer(session, [*USER, foreign, *USER])
+    assert refused.value.code == "foreign_token"
+
+
+@pytest.mark.parametrize(
+    "setting", [{"temperature": float("nan")}, {"min_p": 2.0}, {"top_k": -1}, {"top_p": 0.0}]
+)
+def test_senseless_settings_are_refused_in_words(session, setting):
+    with pytest.raises(EngineError) as refused:
+        answer(session, sampling=Sampling(**({"temperature": 1.0} | setting)))
+    assert refused.value.code == "bad_setting"
+
+
+def test_each_answer_leaves_a_line_in_the_log(session, folders, caplog):
+    """The rate, accepted, drafted and mean length, as llama.cpp's users know them."""
+    session.choose_draft(folders / "weak")
+    with caplog.at_level("INFO", logger="engine.session"):
+        usage = answer(session)[-1].usage
+    line = caplog.messages[-1]
+    assert f"draft acceptance = {usage.acceptance_rate:.5f}" in line
+    assert f"({usage.accepted} accepted / {usage.drafted} drafted)" in line
+    assert f"mean len = {usage.tokens_per_round:.2f}" in line
 
 
 def test_a_second_turn_feeds_only_what_is_new(session):
@@ -321,10 +373,12 @@ def test_a_draft_that_runs_out_of_memory_does_not_end_the_answer(session, folder
     def run_out(*_):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    session.draft.model.network.register_forward_pre_hook(run_out)
+    hook = session.draft.model.network.register_forward_pre_hook(run_out)
     chunks = answer(session)
     assert ids_of(chunks) == expected
     assert [n.code for c in chunks for n in c.notices] == ["draft_failed"]
+    hook.remove()
+    assert answer(session)[-1].usage.accepted > 0
 
 
 def test_a_pause_of_the_draft_is_told_once(session, folders, tmp_path):

@@ -39,6 +39,17 @@ def test_it_ends_ready_for_an_answer(render):
     assert render("{% if add_generation_prompt %}go{% endif %}") == "go"
 
 
+def test_the_mark_for_training_is_only_its_content(render):
+    source = "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
+    assert render(source) == "Hi"
+
+
+def test_json_is_written_as_asked(render):
+    assert render("{{ messages[0] | tojson(separators=(',', ':')) }}") == (
+        '{"role":"user","content":"Hi"}'
+    )
+
+
 def test_the_date_can_be_written(render):
     """TPL-1."""
     assert re.fullmatch(

@@ -174,6 +174,53 @@ def test_a_second_turn_begins_with_the_first_ones_ids(tokenizer):
     assert second[: len(first) + 3] == first + made
 
 
+@pytest.mark.parametrize(
+    "forged", ["\ue00199\ue001", "\ue0010\ue001", "\ue001" + "9" * 5000 + "\ue001", "a\ue000b"]
+)
+def test_a_template_that_writes_our_marks_splices_nothing(tokenizer, forged):
+    t = tokenizer(forged + "{% for m in messages %}{{ m.content }}{% endfor %}")
+    assert t.decode(t.prompt([Message("user", "Hi")]).ids).endswith("Hi")
+
+
+@pytest.mark.parametrize("text", ["lone \ud800 surrogate", "\udcff hi"])
+def test_text_that_is_no_unicode_is_mended(tokenizer, text):
+    t = tokenizer()
+    assert "?" in text_of(t, t.prompt([Message("user", text)]).ids)
+
+
+def test_a_message_of_all_private_characters_is_encoded(tokenizer):
+    t = tokenizer()
+    content = "".join(map(chr, range(0xE000, 0xF900)))
+    assert content in text_of(t, t.prompt([Message("user", content)]).ids)
+
+
+def prefixing_tokenizer():
+    """A vocabulary that begins every text with a blank, as Llama 2's does."""
+    from tokenizers import AddedToken, decoders, models, pre_tokenizers
+
+    letters = {chr(c): c - 32 for c in range(32, 127)} | {"\u2581": 95, "\n": 96, "\u2581a": 97}
+    backend = tokenizers.Tokenizer(models.BPE(vocab=letters, merges=[("\u2581", "a")]))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    backend.decoder = decoders.Metaspace(prepend_scheme="first")
+    backend.add_special_tokens([AddedToken("</s>", special=True, normalized=False)])
+    return Tokenizer(
+        backend,
+        eos_ids=frozenset({98}),
+        template=Template("{% for m in messages %}{{ m.content }}{% endfor %}"),
+        fingerprint="prefixing",
+    )
+
+
+def test_text_that_goes_on_gets_no_blank_before_it():
+    t = prefixing_tokenizer()
+    typed = t.prompt([Message("user", "b</s>c")]).ids
+    assert t.backend.decode(typed, skip_special_tokens=False) == "b</s>c"
+    told = Message("assistant", "x", token_ids=(66, 67), vocabulary="prefixing")
+    ids = t.prompt([Message("user", "ab"), told, Message("user", "cd")]).ids
+    assert ids == [*t.encode("ab"), 66, 67, *t.encode("abcd")[-2:]]
+    t.template.close()
+
+
 def test_without_a_template_the_text_is_continued(tokenizer):
     t = tokenizer(None)
     prompt = t.prompt([Message("user", "Once"), Message("user", "upon <|im_end|>")])
