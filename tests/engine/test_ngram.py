@@ -75,6 +75,13 @@ def test_after_a_rewind_it_knows_what_a_new_one_would(tokens, keep, more):
     assert used._next == {}
 
 
+def test_a_rewind_brings_the_older_occurrence_back():
+    used = NGramDrafter()
+    used.prefill([1, 2, 3, 9, 1, 2, 4])
+    used.settle(4)
+    assert propose([1, 2, 3, 9, 1, 2], 1, used) == (3,)
+
+
 def test_reset_leaves_nothing_of_the_old_chat():
     used = NGramDrafter()
     used.prefill([1, 2, 3, 1, 2])

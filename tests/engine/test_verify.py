@@ -116,6 +116,12 @@ def test_coupled_text_does_not_depend_on_the_draft(draft):
 
 
 @pytest.mark.parametrize("verification", ["coupled", "rejection"])
+def test_nothing_is_emitted_behind_the_first_mismatch(verification):
+    rows = [distribution([0, 1.0, 0])] * 4
+    assert accept(rows, Draft((1, 0, 1)), rule(verification, 1), 0) == [1, 1]
+
+
+@pytest.mark.parametrize("verification", ["coupled", "rejection"])
 def test_a_perfect_draft_is_always_accepted(verification):
     rows = [distribution(np.roll(P, i)) for i in range(4)]
     for seed in range(300):
