@@ -12,6 +12,7 @@ from PySide6.QtCore import QTimer
 
 from app import paths, start
 from app.start import Program
+from app.viewmodels.chat import Turn
 
 QUESTION = "Say hello in one sentence."
 # An answer this long is proof enough; the Stop button ends it.
@@ -47,23 +48,34 @@ class _Script:
 
     def report(self) -> int:
         """Say what happened; the exit code."""
-        turns = self._program.chat.turns
-        answer = turns[-1] if self._asked else None
-        alert = self._program.alerts.current
+        answer = self._answer()
         if answer is None or not answer.text or answer.finish is None:
-            print(f"no answer: {alert.text if alert else 'it took too long'}", file=sys.stderr)
+            print(f"no answer: {self._reason()}", file=sys.stderr)
             return 1
         print(f"window after {self.shown:.2f} s; answer of {answer.usage.tokens} tokens:")
         print(answer.text)
         return 0
 
+    def _answer(self) -> Turn | None:
+        """The last turn; a question that could not be answered leaves none."""
+        turns = self._program.chat.turns
+        return turns[-1] if self._asked and turns else None
+
+    def _reason(self) -> str:
+        alert = self._program.alerts.current
+        if alert is not None:
+            return alert.text
+        if self._program.models.first_run:
+            return "no model was found"
+        return "it is empty" if self._answer() else "it took too long"
+
     def _look(self) -> None:
-        program = self._program
+        program, answer = self._program, self._answer()
         late = time.monotonic() - self.began > SECONDS
         if late or program.models.first_run or (not self._asked and program.alerts.current):
             self._watch.stop()
             program.window.close()
         elif not self._asked and program.chat.can_send and not program.models.choosing:
             self._asked = program.chat.send(QUESTION)
-        elif self._asked and program.chat.turns[-1].usage.tokens >= ENOUGH_TOKENS:
+        elif answer is not None and answer.usage.tokens >= ENOUGH_TOKENS:
             program.chat.stop()

@@ -70,7 +70,12 @@ def build(
     )
     chat = Chat(worker, models, alerts, app)
     stats = Stats(chat, models, app)
-    window = Window(chat, models, stats, alerts, closing=chat.stop)
+
+    def closing() -> None:
+        chat.stop()
+        models.keep()
+
+    window = Window(chat, models, stats, alerts, closing)
     return Program(app, window, worker, alerts, models, chat, stats)
 
 

@@ -54,7 +54,7 @@ class Window(QWidget):
         self.header = Header(chat, models, stats)
         self.transcript = Transcript(chat)
         self.error_bar = ErrorBar(self._alerts)
-        self.composer = Composer(chat, models)
+        self.composer = Composer(chat, models, self._alerts)
         self.sidebar = Sidebar(models, stats)
         self.first_run = FirstRun(models, self._alerts)
         foot = QVBoxLayout()
@@ -121,6 +121,8 @@ class Window(QWidget):
 
     def toggle_sidebar(self) -> None:
         """Beside the chat where there is room, else over it."""
+        if self._models.first_run:
+            return
         if self.width() >= WIDE:
             self._models.show_sidebar(not self._models.settings.sidebar)
             self._place_sidebar()

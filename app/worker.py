@@ -131,6 +131,18 @@ class _Lane:
         for order in self._open:
             order.stop.set()
 
+    def stop_running(self) -> None:
+        """Ask the running order to end, or the one about to run."""
+        running = next((order for order in self._open if not order.done), None)
+        if running is not None:
+            running.stop.set()
+
+    def stop_all(self, job: Job) -> None:
+        """Ask the running and queued orders of a kind to end."""
+        for order in self._open:
+            if order.job is job:
+                order.stop.set()
+
     def close(self, seconds: float, last: Task | None = None) -> bool:
         """End the thread, after `last`; whether it ended within `seconds`."""
         if not self._thread.is_alive():
@@ -239,8 +251,16 @@ class Worker(QObject):
         self._submit(self._downloads, Job.FETCH, task)
 
     def stop(self) -> None:
-        """End what the model lane does, between two rounds or two chunks of the prompt."""
-        self._model.stop()
+        """End what the model lane does, and the answer that waits for it.
+
+        A model or draft that was chosen meanwhile is still loaded.
+        """
+        self._model.stop_running()
+        self.stop_reply()
+
+    def stop_reply(self) -> None:
+        """End the answer, between two rounds or two chunks of the prompt."""
+        self._model.stop_all(Job.REPLY)
 
     def stop_looking(self) -> None:
         """End what the files lane does."""

@@ -36,6 +36,7 @@ class Turn:
     prefilled: Progress | None = None
     running: bool = False
     finish: Finish | None = None
+    failed: bool = False
     problem: Reason | None = None
     token_ids: list[int] = field(default_factory=list)
     token_ids_exact: bool = True
@@ -132,7 +133,7 @@ class Chat(QObject):
     def new_chat(self) -> None:
         """Start afresh; an answer that runs is stopped and dropped."""
         if self.answering:
-            self._worker.stop()
+            self._worker.stop_reply()
         self._answer = None
         self._turns = []
         self._alerts.dismiss()
@@ -185,9 +186,11 @@ class Chat(QObject):
 
     def _failed(self, job: Job, reason: Reason) -> None:
         if job is Job.REPLY:
-            shown = self._answer is not None
+            turn = self._answer
+            if turn is not None:
+                turn.failed = True
             self._end()
-            if shown:
+            if turn is not None:
                 full = reason.code.startswith("context")
                 self._alerts.show_reason(reason, Action.NEW_CHAT if full else Action.NONE)
 

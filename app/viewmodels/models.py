@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.settings import Settings
 from app.viewmodels import words
@@ -24,6 +24,7 @@ from engine.guidance import Verdict
 from engine.library.scan import Entry
 
 NONE, NGRAM = "none", "ngram"
+KEEP_MS = 500  # a slider changes the settings with every step
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Models(QObject):
     targets_changed = Signal(object)
     drafts_changed = Signal(object)
     draft_changed = Signal(object)
+    choosing_changed = Signal(object)
+    fitting_changed = Signal(object)
     settings_changed = Signal(object)
     first_run_changed = Signal(object)
     fetching_changed = Signal(object)
@@ -54,6 +57,8 @@ class Models(QObject):
     targets = Property[tuple[Row, ...]](())
     drafts = Property[tuple[Row, ...]](())
     draft = Property[str](NONE)
+    choosing = Property[bool](False)  # a draft was asked for
+    fitting = Property[bool](False)  # and is a model that must be loaded
     settings = Property[Settings](Settings())
     first_run = Property[bool](False)
     fetching = Property[Fetching | None](None)
@@ -78,8 +83,11 @@ class Models(QObject):
         self._target_path: Path | None = None
         self._loading_path: Path | None = None
         self._loading_draft = ""
+        self._next_draft = ""
         self._fetch_began = 0.0
         self.settings = settings
+        self._keeping = QTimer(self, singleShot=True, interval=KEEP_MS)
+        self._keeping.timeout.connect(self.keep)
         worker.finished.connect(self._finished)
         worker.failed.connect(self._failed)
         worker.moved.connect(self._moved)
@@ -93,6 +101,7 @@ class Models(QObject):
         if self._loading_path is not None or key == self.target_key:
             return
         self._alerts.dismiss()
+        self._next_draft = ""
         self._loading_path = Path(key)
         self.loading_share = 0.0
         self.loading = self.tr("Loading {name}").format(name=self._name(Path(key)))
@@ -100,13 +109,14 @@ class Models(QObject):
         self._show()
 
     def choose_draft(self, key: str) -> None:
-        """Draft with "none", "ngram" or the model at path `key`."""
-        if key == self.draft or self._loading_draft:
+        """Draft with "none", "ngram" or the model at path `key`; while another draft is loaded,
+        the last choice is loaded after it."""
+        if self._loading_draft:
+            self._next_draft = "" if key == self._loading_draft else key
+            self._show()
             return
-        self._alerts.dismiss()
-        self._loading_draft = key
-        self._worker.choose_draft(key if key in (NONE, NGRAM) else Path(key))
-        self._show()
+        if key != self.draft:
+            self._load_draft(key)
 
     def draft_with(self, *, length: int | None, verification: Verification) -> None:
         """Set how many tokens are drafted (None: automatic) and how they are judged."""
@@ -137,11 +147,6 @@ class Models(QObject):
     def busy(self) -> bool:
         """Whether a target is being loaded."""
         return self._loading_path is not None
-
-    @property
-    def choosing(self) -> bool:
-        """Whether a draft is being loaded."""
-        return bool(self._loading_draft)
 
     @property
     def target_key(self) -> str:
@@ -197,8 +202,16 @@ class Models(QObject):
         if job is Job.FETCH and self.fetching is not None:
             self.fetching = self._fetch_state(progress)
         elif job is Job.LOAD and self._loading_path is not None:
-            self.loading_share = progress.done / progress.total if progress.total > 0 else 0.0
-            self.loading = self.tr("Loading, {amount}").format(amount=words.amount(progress))
+            self._show_loading(progress)
+
+    def _show_loading(self, progress: Progress) -> None:
+        if progress.stage == "tokenizer":
+            self.loading = self.tr("Preparing the tokenizer (once per model)")
+        elif self._loading_path is not None and progress.total > 0:
+            self.loading_share = progress.done / progress.total
+            said = self.tr("Loading {name}, {share}")
+            name, share = self._name(self._loading_path), words.percent(self.loading_share)
+            self.loading = said.format(name=name, share=share)
 
     def _scanned(self, entries: list[Entry]) -> None:
         self._entries = entries
@@ -234,23 +247,38 @@ class Models(QObject):
         if self._refusal is None:
             self.choose_draft(last if known else NGRAM)
 
+    def _load_draft(self, key: str) -> None:
+        self._alerts.dismiss()
+        self._loading_draft = key
+        self._worker.choose_draft(key if key in (NONE, NGRAM) else Path(key))
+        self._show()
+
     def _draft_settled(self, key: str | None) -> None:
         asked, self._loading_draft = self._loading_draft, ""
         if key is not None:
             self.draft = key
         else:
-            # Stopped: whether the old draft was already given up is known to the engine alone.
             self.draft = NONE
-            self._worker.choose_draft(NONE)
+            # Stopped: whether the old draft was already given up is known to the engine alone.
+            if not self._next_draft:
+                self._worker.choose_draft(NONE)
         if key == asked:
             self._remember(self.settings.with_draft(self.target_key, asked))
         self._show()
+        self._take_next_draft()
 
     def _draft_lost(self) -> None:
         """A draft that cannot be loaded turns drafting off; the chat goes on without it."""
         self._loading_draft = ""
         self.draft = NONE
         self._show()
+        self._take_next_draft()
+
+    def _take_next_draft(self) -> None:
+        """What was chosen while another draft was loaded."""
+        key, self._next_draft = self._next_draft, ""
+        if key:
+            self._load_draft(key)
 
     def _judge(self) -> None:
         """Have every other model judged as a draft for the target."""
@@ -285,8 +313,13 @@ class Models(QObject):
 
     def _remember(self, settings: Settings) -> None:
         self.settings = settings
+        self._keeping.start()
+
+    def keep(self) -> None:
+        """Write the settings that were changed and not yet written."""
+        self._keeping.stop()
         try:
-            self._keep(settings)
+            self._keep(self.settings)
         except OSError as error:
             text = self.tr("The settings could not be saved: {detail}")
             self._alerts.show(text.format(detail=error.strerror or str(error)))
@@ -296,7 +329,9 @@ class Models(QObject):
 
     def _show(self) -> None:
         self.targets = target_rows(self._entries, self.target_key)
-        chosen = self._loading_draft or self.draft
+        self.choosing = bool(self._loading_draft)
+        self.fitting = self._loading_draft not in ("", NONE, NGRAM)
+        chosen = self._next_draft or self._loading_draft or self.draft
         self.drafts = (
             draft_rows(self._entries, chosen, self._loading_draft, self._verdicts, self._refusal)
             if self.loaded is not None

@@ -5,6 +5,7 @@ thread.
 """
 
 import json
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +22,14 @@ from engine.vocabulary import Difference, Vocabulary, difference
 
 Report = Callable[[Progress], None]
 Stopped = Callable[[], bool]
+log = logging.getLogger(__name__)
+
+UNREADABLE = "Its vocabulary could not be read: {kind}"
 
 
 @dataclass(frozen=True)
 class Offer:
-    """The model offered on the first start; `size` of the download in bytes."""
+    """The model offered on the first start; `size` of its file in bytes."""
 
     name: str
     size: int
@@ -75,7 +79,7 @@ class Shelf:
     def offer(self) -> Offer:
         """The starter model."""
         facts = starter.STARTER
-        return Offer(facts.name, facts.download_bytes, facts.licence)
+        return Offer(facts.name, facts.file_bytes, facts.licence)
 
     def scan(self) -> list[Entry]:
         """What lies in the folders, broken entries with their problem."""
@@ -102,6 +106,11 @@ class Shelf:
             found = self._difference(target, draft)
         except EngineError as error:
             return Verdict(Level.REFUSED, error.reason)
+        except Exception as error:
+            # Files are foreign, and a row without a verdict would stand as being checked for ever.
+            log.exception("judging %s", draft.path)
+            kind = type(error).__name__
+            return Verdict(Level.REFUSED, Reason("unreadable", UNREADABLE, {"kind": kind}))
         return guidance.judge_pair(target, draft, found, self._table)
 
     def _difference(self, target: ModelInfo, draft: ModelInfo) -> Difference | None:

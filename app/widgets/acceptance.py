@@ -107,9 +107,9 @@ class Line(QWidget):
         """Draw `values`, one a round."""
         self._values, self._rounds = values, rounds
         last = words.percent(values[-1]) if values else words.DASH
-        self.setAccessibleDescription(
-            self.tr("{rounds} rounds, at the end {last}").format(rounds=rounds, last=last)
-        )
+        counted = words.counted(rounds, self.tr("{count} round"), self.tr("{count} rounds"))
+        said = self.tr("{rounds}, at the end {last}")
+        self.setAccessibleDescription(said.format(rounds=counted, last=last))
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -126,7 +126,8 @@ class Line(QWidget):
         if len(self._values) > 1:
             self._curve(painter, area)
         count = max(self._rounds, 0)
-        text = self.tr("Last {count} rounds").format(count=count) if count else self.tr("No rounds")
+        said = words.counted(count, self.tr("Last round"), self.tr("Last {count} rounds"))
+        text = said if count else self.tr("No rounds")
         _caption(painter, self, area.left(), text)
 
     def _curve(self, painter: QPainter, area: QRectF) -> None:

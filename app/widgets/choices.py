@@ -40,12 +40,14 @@ from PySide6.QtWidgets import (
 
 from app import resources
 from app.viewmodels.rows import Row
+from app.widgets.common import tooltip
 
 Index = QModelIndex | QPersistentModelIndex
 ROW = Qt.ItemDataRole.UserRole
 MARGIN = 4
 LEFT = 8
 RADIO = 14
+MAX_HEIGHT = 2**24 - 1  # Qt's own limit of a widget
 TEXT_LEFT = LEFT + RADIO + 9
 STATUS = {
     "good": ("circle-check", "accent_text"),
@@ -76,9 +78,13 @@ class _Rows(QAbstractListModel):
         if role == ROW:
             return row
         if role == Qt.ItemDataRole.ToolTipRole:
-            return row.tooltip or f"{row.name}\n{row.word} {row.detail}".strip()
+            return tooltip(row.tooltip or f"{row.name}\n{row.word} {row.detail}".strip())
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
-            return ". ".join(p for p in (row.name, f"{row.word} {row.detail}".strip()) if p)
+            chosen = self.tr("Chosen") if row.checked else ""
+            said = (row.name, f"{row.word} {row.detail}".strip(), chosen)
+            return ". ".join(part for part in said if part)
+        if role == Qt.ItemDataRole.CheckStateRole and row.key:
+            return Qt.CheckState.Checked if row.checked else Qt.CheckState.Unchecked
         return None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
@@ -244,14 +250,16 @@ def _run(start: int, length: int, ink: QColor, font: QFont) -> QTextLayout.Forma
 
 
 class ChoiceList(QListView):
-    """The list; as high as its rows."""
+    """The list; as high as its rows, or as its limit, and then it scrolls."""
 
     chosen = Signal(str)  # the row's key
+    stepped = Signal(QRect)  # where the row is that the keyboard moved to
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self._rows = _Rows()
         self._keyboard = False
+        self._limit = MAX_HEIGHT
         self.setModel(self._rows)
         self.setItemDelegate(_Painter(self))
         self.setAccessibleName(name)
@@ -260,11 +268,17 @@ class ChoiceList(QListView):
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setViewportMargins(MARGIN, MARGIN, MARGIN, MARGIN)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setTabKeyNavigation(False)
 
     def show_rows(self, rows: tuple[Row, ...]) -> None:
         """Show other rows; the current one stays where it was."""
         self._rows.show(rows)
+        self._fit()
+
+    def limit_height(self, pixels: int) -> None:
+        """Be at most so high."""
+        self._limit = pixels
         self._fit()
 
     def rings(self, option: QStyleOptionViewItem) -> bool:
@@ -276,7 +290,12 @@ class ChoiceList(QListView):
         self.scheduleDelayedItemsLayout()
         count = self._rows.rowCount()
         height = sum(self.sizeHintForIndex(self._rows.index(i)).height() for i in range(count))
-        self.setFixedHeight(height + 2 * MARGIN)
+        whole = height + 2 * MARGIN
+        policies = Qt.ScrollBarPolicy
+        self.setVerticalScrollBarPolicy(
+            policies.ScrollBarAlwaysOn if whole > self._limit else policies.ScrollBarAlwaysOff
+        )
+        self.setFixedHeight(min(whole, self._limit))
 
     def _choose(self, index: QModelIndex) -> None:
         row: Row | None = index.data(ROW) if index.isValid() else None
@@ -289,6 +308,7 @@ class ChoiceList(QListView):
             self._choose(self.currentIndex())
         else:
             super().keyPressEvent(event)
+            self.stepped.emit(self.visualRect(self.currentIndex()))
         self.viewport().update()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:

@@ -1,10 +1,14 @@
 """Colours for code: Pygments' tokens as the few tones of look.md. Knows no document."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
-# Highlighting is bounded: longer code is shown in one colour.
-MAX_CHARACTERS = 50_000
+# Highlighting is bounded: what is beyond these is shown in one colour. The clock is looked at
+# between two tokens only, and some lexers take long for one token of an endless line.
+MAX_CHARACTERS = 20_000
+MAX_LINE = 2_000
+MAX_SECONDS = 0.05
 
 
 def title_of(language: str) -> str:
@@ -23,7 +27,7 @@ def tones(text: str, language: str) -> Iterator[tuple[str, str]]:
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
-    if not language or len(text) > MAX_CHARACTERS:
+    if not language or not _fit_for_lexing(text):
         yield text, "text"
         return
     try:
@@ -31,8 +35,17 @@ def tones(text: str, language: str) -> Iterator[tuple[str, str]]:
     except ClassNotFound:
         yield text, "text"
         return
+    done, end = 0, time.monotonic() + MAX_SECONDS
     for kind, piece in lexer.get_tokens(text):
         yield piece, _tone(kind)
+        done += len(piece)
+        if time.monotonic() > end:
+            yield text[done:], "text"
+            return
+
+
+def _fit_for_lexing(text: str) -> bool:
+    return len(text) <= MAX_CHARACTERS and max(map(len, text.split("\n"))) <= MAX_LINE
 
 
 def _tone(kind: Any) -> str:

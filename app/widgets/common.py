@@ -3,6 +3,7 @@
 They know colours and fonts by name (`app.resources`) and no view model.
 """
 
+import html
 from typing import Literal
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt
@@ -36,6 +37,11 @@ def label(
     made.setProperty("tone", tone)
     made.setWordWrap(wrap)
     return made
+
+
+def tooltip(text: str) -> str:
+    """`text` for a tooltip, which would take a tag in a model's name for one."""
+    return f"<qt>{html.escape(text).replace(chr(10), '<br>')}</qt>" if text else ""
 
 
 def rule(*, vertical: bool = False) -> QFrame:
@@ -166,7 +172,7 @@ class Elided(QLabel):
         metrics = QFontMetrics(self.font())
         short = metrics.elidedText(self._full, self._mode, self.width())
         self.setText(short)
-        self.setToolTip("" if short == self._full else self._full)
+        self.setToolTip("" if short == self._full else tooltip(self._full))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -4,7 +4,7 @@ Enter sends, Shift+Enter breaks the line; while an input method composes, Enter 
 text grows the field up to a third of the window, then scrolls.
 """
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QMimeData, QSize, Qt, Signal
 from PySide6.QtGui import (
     QFocusEvent,
     QFontMetrics,
@@ -14,16 +14,22 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
     QResizeEvent,
+    QTextCursor,
+    QTextOption,
 )
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app import resources
+from app.viewmodels import words
+from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import bind
 from app.viewmodels.chat import Chat
 from app.viewmodels.models import Models
 from app.widgets.common import Button, label
 
 MAX_LINES = 8
+MAX_CHARACTERS = 200_000
+MAX_WORD = 5_000
 
 
 class Composer(QFrame):
@@ -32,19 +38,21 @@ class Composer(QFrame):
     sent = Signal(str)
     stopped = Signal()
 
-    def __init__(self, chat: Chat, models: Models) -> None:
+    def __init__(self, chat: Chat, models: Models, alerts: Alerts) -> None:
         super().__init__()
-        self._chat, self._models = chat, models
+        self._chat, self._models, self._alerts = chat, models, alerts
         self._build()
         self.edit.submitted.connect(self._submit)
         self.edit.textChanged.connect(self._update_button)
         self.edit.focused.connect(self.update)
+        self.edit.shortened.connect(self._tell_cut)
         self.sent.connect(self._send)
         self.stopped.connect(chat.stop)
         chat.question_returned.connect(self._give_back)
         bind(chat, Chat.answering, self.update_state)
         bind(chat, Chat.can_send, self.update_state)
         bind(models, Models.loading, self.update_state)
+        bind(models, Models.fitting, self.update_state)
 
     def _build(self) -> None:
         self.edit = Field()
@@ -66,7 +74,7 @@ class Composer(QFrame):
         column.addLayout(row)
 
     def update_state(self, *_: object) -> None:
-        running = self._chat.answering or self._models.busy
+        running = self._chat.answering or self._models.busy or self._models.fitting
         self._running = running
         self._button.set_words(self.tr("Stop") if running else self.tr("Send"))
         self._button.set_kind("plain" if running else "primary")
@@ -92,12 +100,16 @@ class Composer(QFrame):
 
     def _submit(self) -> None:
         text = self.edit.toPlainText()
-        if text.strip() and not self._running:
+        if text.strip() and self._chat.can_send:
             self.sent.emit(text)
 
     def _send(self, text: str) -> None:
         if self._chat.send(text):
             self.edit.clear()
+
+    def _tell_cut(self) -> None:
+        said = self.tr("The text was cut at {count} characters.")
+        self._alerts.show(said.format(count=words.grouped(MAX_CHARACTERS)))
 
     def _give_back(self, text: str) -> None:
         """A question without an answer stands where it was written, before what came since."""
@@ -123,6 +135,7 @@ class Field(QPlainTextEdit):
 
     submitted = Signal()
     focused = Signal()
+    shortened = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -136,7 +149,47 @@ class Field(QPlainTextEdit):
         self.viewport().setAutoFillBackground(False)
         self.document().setDocumentMargin(0)
         self.document().documentLayout().documentSizeChanged.connect(self._fit)
+        self.textChanged.connect(self._shorten)
         self._fit()
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        """Paste, but never more than fits: laying out megabytes would block the window."""
+        cursor = self.textCursor()
+        kept = self.document().characterCount() - 1 - len(cursor.selectedText())
+        text, room = source.text(), max(MAX_CHARACTERS - kept, 0)
+        self._wrap_for(text[:room])
+        self.insertPlainText(text[:room])
+        self.ensureCursorVisible()
+        if len(text) > room:
+            self.shortened.emit()
+
+    def setPlainText(self, text: str) -> None:
+        self._wrap_for(text)
+        super().setPlainText(text)
+
+    def clear(self) -> None:
+        self._wrap_for("")
+        super().clear()
+
+    def _wrap_for(self, text: str) -> None:
+        """Qt takes quadratic time to find that an endless word cannot be wrapped elsewhere."""
+        modes = QTextOption.WrapMode
+        endless = max(map(len, text.split()), default=0) > MAX_WORD
+        if endless or not text:
+            self.setWordWrapMode(
+                modes.WrapAnywhere if endless else modes.WrapAtWordBoundaryOrAnywhere
+            )
+
+    def _shorten(self) -> None:
+        """Typed or handed in: what is too much is taken from the end."""
+        document = self.document()
+        if document.characterCount() - 1 <= MAX_CHARACTERS:
+            return
+        cursor = QTextCursor(document)
+        cursor.setPosition(MAX_CHARACTERS)
+        cursor.movePosition(cursor.MoveOperation.End, cursor.MoveMode.KeepAnchor)
+        cursor.removeSelectedText()
+        self.shortened.emit()
 
     def _fit(self, *_: object) -> None:
         """As high as its lines, up to eight of them."""

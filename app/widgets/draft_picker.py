@@ -1,7 +1,7 @@
 """Who drafts, and behind one button how much and by which rule."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QSlider, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QSlider, QVBoxLayout, QWidget
 
 from app.settings import Settings
 from app.viewmodels.binding import bind
@@ -25,6 +25,7 @@ class DraftPicker(QWidget):
         self.choices = ChoiceList(self.tr("Drafts"))
         self._card = QFrame()
         self._card.setObjectName("card")
+        self._card.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._none = label(
             self.tr("The drafts for a target are listed here."), tone="text2", wrap=True
         )

@@ -8,9 +8,11 @@ from app.viewmodels import words
 from app.viewmodels.alerts import Alert, Alerts
 from app.viewmodels.binding import bind
 from app.viewmodels.models import Fetching, Models
+from app.viewmodels.rows import Row
 from app.widgets.common import Button, Glyph, Meter, label
 
 WIDTH = 480
+MOST_NAMED = 5
 
 
 class FirstRun(QWidget):
@@ -24,6 +26,7 @@ class FirstRun(QWidget):
         self.get.clicked.connect(models.get_starter)
         self.cancel.clicked.connect(models.cancel_starter)
         bind(models, Models.fetching, self.update_fetching)
+        bind(models, Models.targets, self.update_broken)
         bind(alerts, Alerts.current, self.update_alert)
 
     def _build(self) -> None:
@@ -42,12 +45,11 @@ class FirstRun(QWidget):
         for sentence in about:
             column.addWidget(label(sentence, "reading", "text2"), 0, centred)
         column.addSpacing(24)
-        # Not by alignment: that would give the card its hint's height, not its text's.
-        row = QHBoxLayout()
-        row.addStretch()
-        row.addWidget(self._offer())
-        row.addStretch()
-        column.addLayout(row)
+        column.addLayout(_centred(self._offer()))
+        column.addSpacing(16)
+        self.broken = label("", "caption", "text2", wrap=True)
+        self.broken.setFixedWidth(WIDTH - 40)
+        column.addLayout(_centred(self.broken))
         column.addStretch(3)
 
     def _offer(self) -> QFrame:
@@ -115,6 +117,25 @@ class FirstRun(QWidget):
             self._meter.set_share(fetching.share)
             self._amount.setText(fetching.text)
 
+    def update_broken(self, rows: tuple[Row, ...]) -> None:
+        """Models that were found and cannot be loaded, each with its reason."""
+        broken = [row for row in rows if row.key and not row.usable]
+        lines = [self.tr("Found, but cannot be loaded:")]
+        lines += [f"{row.name}. {row.word} {row.detail}".rstrip() for row in broken[:MOST_NAMED]]
+        if len(broken) > MOST_NAMED:
+            lines.append(self.tr("and {count} more").format(count=len(broken) - MOST_NAMED))
+        self.broken.setText("\n".join(lines))
+        self.broken.setVisible(bool(broken))
+
     def update_alert(self, alert: Alert | None) -> None:
         self._error.setText(alert.text if alert else "")
         self._error.setVisible(alert is not None)
+
+
+def _centred(widget: QWidget) -> QHBoxLayout:
+    """Not by alignment: that would give a widget its hint's height, not its text's."""
+    row = QHBoxLayout()
+    row.addStretch()
+    row.addWidget(widget)
+    row.addStretch()
+    return row

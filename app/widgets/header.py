@@ -9,7 +9,7 @@ from app.viewmodels.binding import bind
 from app.viewmodels.chat import Chat
 from app.viewmodels.models import Models
 from app.viewmodels.stats import Stats
-from app.widgets.common import Elided, Glyph, IconButton, label, rule
+from app.widgets.common import Elided, Glyph, IconButton, label, rule, tooltip
 
 HEIGHT = 48
 NAME_WIDTH = 170
@@ -100,13 +100,14 @@ class _Name(QLabel):
 
     def __init__(self) -> None:
         super().__init__()
+        self.setTextFormat(Qt.TextFormat.PlainText)
         self.setFont(resources.font("body"))
 
     def show_text(self, text: str) -> None:
         metrics = QFontMetrics(self.font())
         short = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, NAME_WIDTH)
         self.setText(short)
-        self.setToolTip("" if short == text else text)
+        self.setToolTip("" if short == text else tooltip(text))
 
 
 class Rail(QWidget):

@@ -25,6 +25,7 @@ from PySide6.QtGui import (
 
 from app import resources
 from app.widgets import code
+from app.widgets.common import tooltip
 
 CODE_TITLE = QTextFrameFormat.Property.UserProperty + 1
 CODE_SOURCE = QTextFrameFormat.Property.UserProperty + 2
@@ -39,7 +40,7 @@ OPENED_SCHEMES = ("http://", "https://", "mailto:")
 _parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 40})
 _parser.enable(["table", "strikethrough"])
 # The parser drops what is nested deeper than its limit; such blocks are shown as they are.
-_DEEP = re.compile(r"^(?:\s*(?:[>*+-]|\d{1,9}[.)])){12}", re.MULTILINE)
+_DEEP = re.compile(r"^(?:[ \t]*(?:[>*+-]|\d{1,9}[.)])){12}", re.MULTILINE)
 # Control characters would be invisible or act as line ends.
 _VISIBLE: dict[int, int | str | None] = {c: 0x2400 + c for c in range(32) if c not in (9, 10)}
 _VISIBLE |= {0x0D: None, 0x7F: 0x2421, 0x85: " ", 0x2028: "\n", 0x2029: "\n"}
@@ -94,6 +95,7 @@ class Writer:
         self._document = document
         self._cursor = QTextCursor(document)
         self._fresh = True
+        self._coloured = True
         self._plain = self._format("reading")
         document.setIndentWidth(INDENT)
         self._line = round(1.6 * resources.pixels("reading"))
@@ -110,8 +112,9 @@ class Writer:
         cursor.removeSelectedText()
         self._fresh = mark.fresh
 
-    def write(self, block: Block) -> None:
-        """Write one block."""
+    def write(self, block: Block, *, finished: bool = True) -> None:
+        """Write one block; code gets its colours when it is finished."""
+        self._coloured = finished
         self._cursor.beginEditBlock()
         self._cursor.movePosition(QTextCursor.MoveOperation.End)
         if block.node is None:
@@ -187,7 +190,7 @@ class Writer:
         height = round(1.5 * resources.pixels())
         shape.setLineHeight(height, QTextBlockFormat.LineHeightTypes.MinimumHeight.value)
         self._cursor.setBlockFormat(shape)
-        for index, line in enumerate(_lines_of_tones(source, language)):
+        for index, line in enumerate(_lines_of_tones(source, language if self._coloured else "")):
             if index:
                 self._cursor.insertBlock(shape)
             for piece, tone in line:
@@ -293,7 +296,7 @@ class Writer:
                     self._text(node.content, shape)
 
     def _link(self, address: str, shape: QTextCharFormat) -> None:
-        shape.setToolTip(address)
+        shape.setToolTip(tooltip(address))
         if address.lower().startswith(OPENED_SCHEMES):
             shape.setAnchor(True)
             shape.setAnchorHref(address)

@@ -6,6 +6,8 @@ from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from app import resources
 
+GAP = 4
+
 
 class Popover(QFrame):
     """Holds its children in a column."""
@@ -20,9 +22,11 @@ class Popover(QFrame):
         self.column.setSpacing(8)
 
     def open_under(self, anchor: QWidget) -> None:
-        """Show below `anchor`, right edges in line."""
+        """Show below `anchor`, right edges in line, as far as the screen reaches."""
         self.adjustSize()
-        corner = anchor.mapToGlobal(QPoint(anchor.width() - self.width(), anchor.height() + 4))
+        corner = anchor.mapToGlobal(QPoint(anchor.width() - self.width(), anchor.height() + GAP))
+        screen = anchor.screen().availableGeometry()
+        corner.setY(max(screen.top(), min(corner.y(), screen.bottom() - self.height())))
         self.move(corner)
         self.show()
         self.setFocus(Qt.FocusReason.PopupFocusReason)

@@ -1,6 +1,6 @@
 """Target and draft, which scroll together, and the acceptance panel pinned below."""
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
@@ -35,7 +35,7 @@ class Sidebar(QWidget):
         head.addWidget(label(self.tr("Target"), "heading"))
         head.addStretch()
         head.addWidget(fold)
-        body = QWidget()
+        self._body = body = QWidget()
         body.setObjectName("sidebarBody")
         column = QVBoxLayout(body)
         column.setContentsMargins(16, 8, 15, 16)
@@ -46,11 +46,12 @@ class Sidebar(QWidget):
         column.addSpacing(14)
         column.addWidget(self.drafts)
         column.addStretch()
-        scroll = QScrollArea()
+        self._scroll = scroll = QScrollArea()
         scroll.setWidgetResizable(True)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.setWidget(body)
+        self.drafts.choices.stepped.connect(self._follow)
         whole = QVBoxLayout()
         whole.setContentsMargins(0, 0, 0, 0)
         whole.setSpacing(0)
@@ -62,6 +63,11 @@ class Sidebar(QWidget):
         outer.setSpacing(0)
         outer.addWidget(rule(vertical=True))
         outer.addLayout(whole)
+
+    def _follow(self, row: QRect) -> None:
+        """The row that the keyboard moved to is in sight."""
+        place = self.drafts.choices.viewport().mapTo(self._body, row.center())
+        self._scroll.ensureVisible(place.x(), place.y(), 0, row.height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -1,6 +1,6 @@
 """The card of the target: what runs, how, and the list to choose another from."""
 
-from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtCore import QEvent, QPoint, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -20,6 +20,9 @@ from app.widgets.choices import ChoiceList
 from app.widgets.common import Elided, Glyph, Meter, label, rule
 from app.widgets.popover import Popover
 from engine.api import Loaded
+
+EDGE = 24  # pixels between the list and the end of the screen
+LEAST = 240  # pixels of the list, however low the window stands
 
 
 class TargetPicker(QFrame):
@@ -103,6 +106,9 @@ class TargetPicker(QFrame):
         return self.tr("Processor") if loaded.device == "cpu" else loaded.device
 
     def _open(self) -> None:
+        below = self.head.mapToGlobal(QPoint(0, self.head.height())).y()
+        room = self.screen().availableGeometry().bottom() - below - EDGE
+        self.choices.limit_height(max(room, LEAST))
         self._popover.open_under(self.head)
         self.choices.setFocus(Qt.FocusReason.TabFocusReason)
 

@@ -150,8 +150,9 @@ class Answer(Text):
         self._writer.rewind(self._mark)
         blocks = split(self._source[self._committed :])
         for index, block in enumerate(blocks):
-            self._writer.write(block)
-            if finished or index < len(blocks) - 1:
+            whole = finished or index < len(blocks) - 1
+            self._writer.write(block, finished=whole)
+            if whole:
                 self._committed += len(block.source)
                 self._mark = self._writer.mark()
         self._parsed = len(self._source) - self._committed

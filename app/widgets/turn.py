@@ -210,7 +210,7 @@ def _numbers(turn: Turn) -> list[str]:
     """What the footer says, in order."""
     usage, tr = turn.usage, _translate
     if usage.tokens == 0:
-        return [_waiting(turn)]
+        return _ending(turn) if turn.text or turn.reasoning else [_waiting(turn)]
     texts = [words.tokens(usage.tokens)]
     if usage.tokens_per_second is not None:
         texts.append(tr("{rate} tok/s").format(rate=words.decimals(usage.tokens_per_second)))
@@ -237,6 +237,8 @@ def _waiting(turn: Turn) -> str:
 
 
 def _ending(turn: Turn) -> list[str]:
+    if turn.failed:
+        return [_translate("failed")]
     match turn.finish:
         case Finish.CANCELLED:
             return [_translate("stopped")]

@@ -99,6 +99,33 @@ def test_memory_that_runs_out_keeps_the_text_so_far(qtbot, open_program):
     assert program.chat.turns[-1].text == "fine"
 
 
+def test_an_answer_that_fails_midway_stays_and_says_so(qtbot, open_program):
+    cut = [*chunks_of(["so far"])[:1], RuntimeError("boom")]
+    program = open_program(ScriptedSession(cut))
+    ask(qtbot, program, "hi")
+    assert program.chat.turns[-1].text == "so far"
+    said = [made.text() for made in program.window.transcript._answers()[0].footer._labels]
+    assert said[-1].endswith("failed")
+    assert "RuntimeError" in program.alerts.current.text
+
+
+def test_a_text_without_numbers_is_not_called_empty(qtbot, open_program):
+    program = open_program(ScriptedSession([Chunk(text="x")] * 1_000, pause=0.002))
+    program.chat.send("hi")
+    qtbot.waitUntil(lambda: bool(program.chat.turns[-1].text))
+    with qtbot.waitSignal(program.chat.answered):
+        program.chat.stop()
+    footer = program.window.transcript._answers()[0].footer
+    assert [made.text() for made in footer._labels if made.text()] == ["stopped"]
+
+
+def test_an_answer_without_a_token_is_called_empty(qtbot, open_program):
+    program = open_program(ScriptedSession([Chunk(finish=Finish.STOP)]))
+    ask(qtbot, program, "hi")
+    footer = program.window.transcript._answers()[0].footer
+    assert [made.text() for made in footer._labels if made.text()] == ["The answer is empty"]
+
+
 def test_a_question_that_does_not_fit_offers_a_new_chat(qtbot, open_program):
     full = ContextFull("context_full", "The chat has {count} tokens.", count=9_000)
     program = open_program(ScriptedSession([full]))

@@ -1,11 +1,19 @@
 """Which model runs, what may draft, and the first start."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
+from PySide6.QtCore import Qt
+
 from app import paths, settings
+from app.viewmodels.shelf import Shelf
+from app.worker import Job
+from engine.api import Chunk, Progress
 from engine.errors import DownloadError, DraftRefused, LoadError, Reason
-from tests.fakes import DRAFT, FOREIGN, TARGET, FakeShelf, ScriptedSession, entries
+from engine.guidance import Level
+from engine.library import inspect
+from tests.fakes import DRAFT, FOREIGN, TARGET, FakeShelf, ScriptedSession, chunks_of, entries
 
 
 def keys(rows):
@@ -68,6 +76,7 @@ def test_a_choice_is_remembered(qtbot, open_program):
     program = open_program(ScriptedSession())
     program.models.choose_draft(str(DRAFT))
     qtbot.waitUntil(lambda: program.models.draft == str(DRAFT))
+    qtbot.waitUntil(lambda: str(DRAFT) in settings.load(paths.config_folder()).drafts.values())
     kept = settings.load(paths.config_folder())
     assert kept.target == str(TARGET)
     assert kept.drafts[str(TARGET)] == str(DRAFT)
@@ -102,7 +111,8 @@ def test_stopping_a_load_leaves_the_old_model_running(qtbot, open_program):
     program = open_program(session)
     session.load_hold.clear()
     program.models.choose_target(str(DRAFT))
-    qtbot.waitUntil(lambda: "45 of 98 MB" in program.models.loading)
+    said = "Loading Qwen2.5-Coder 0.5B Instruct, 46 %"
+    qtbot.waitUntil(lambda: program.models.loading == said)
     program.window.escape()
     qtbot.waitUntil(lambda: not program.models.busy)
     assert program.models.target_key == str(TARGET)
@@ -133,6 +143,7 @@ def test_stopping_a_draft_that_loads_turns_drafting_off_but_is_not_remembered(qt
     session.draft_hold.set()
     qtbot.waitUntil(lambda: session.choices == ["ngram", "none"])
     assert program.models.draft == "none"
+    program.models.keep()
     assert settings.load(paths.config_folder()).drafts[str(TARGET)] == "ngram"
 
 
@@ -186,9 +197,134 @@ def test_broken_models_are_listed_with_their_problem(open_program):
     assert (broken.word, broken.detail) == ("Incomplete:", "model-2.safetensors is missing")
 
 
-def test_only_broken_models_count_as_none(qtbot, open_program):
+def test_the_first_screen_names_the_models_that_cannot_be_loaded(qtbot, open_program):
     program = open_program(ScriptedSession(), FakeShelf(entries()[-1:]), wait=False)
     qtbot.waitUntil(lambda: program.models.first_run)
+    named = program.window.first_run.broken
+    assert named.isVisible()
+    assert named.text().splitlines() == [
+        "Found, but cannot be loaded:",
+        "Half a model. Incomplete: model-2.safetensors is missing",
+    ]
+
+
+def test_the_first_screen_names_a_few_of_many_and_nothing_of_none(qtbot, open_program):
+    many = [
+        replace(entries()[-1], path=Path(f"/models/{n}"), name="A long name " * 6)
+        for n in range(12)
+    ]
+    program = open_program(ScriptedSession(), FakeShelf(many), wait=False)
+    qtbot.waitUntil(lambda: program.models.first_run)
+    named = program.window.first_run.broken
+    assert named.text().splitlines()[-1] == "and 7 more"
+    qtbot.waitUntil(lambda: named.height() >= named.heightForWidth(named.width()))
+    program.window.first_run.update_broken(())
+    assert not program.window.first_run.broken.isVisible()
+
+
+def test_preparing_the_tokenizer_is_told(qtbot, open_program):
+    session = ScriptedSession()
+    program = open_program(session)
+    session.load_hold.clear()
+    program.models.choose_target(str(DRAFT))
+    qtbot.waitUntil(lambda: "46 %" in program.models.loading)
+    program.worker.moved.emit(Job.LOAD, Progress("tokenizer", 0, 1, "files"))
+    assert program.models.loading == "Preparing the tokenizer (once per model)"
+    assert program.models.loading_share > 0.4
+    session.load_hold.set()
+
+
+def test_stopping_an_answer_keeps_what_was_chosen_meanwhile(qtbot, open_program):
+    endless = [Chunk(text="x")] * 10_000
+    session = ScriptedSession(endless, endless, pause=0.002)
+    program = open_program(session)
+    program.models.choose_draft(str(DRAFT))
+    qtbot.waitUntil(lambda: program.models.draft == str(DRAFT))
+    program.chat.send("one")
+    qtbot.waitUntil(lambda: bool(program.chat.turns[-1].text))
+    program.models.choose_draft("ngram")
+    program.chat.stop()
+    qtbot.waitUntil(lambda: not program.models.choosing)
+    assert program.models.draft == "ngram"
+    program.chat.send("two")
+    qtbot.waitUntil(lambda: bool(program.chat.turns[-1].text))
+    program.models.choose_target(str(FOREIGN))
+    program.window.new_chat()
+    qtbot.waitUntil(lambda: program.models.target_key == str(FOREIGN))
+
+
+def test_the_last_of_two_quick_choices_of_a_draft_holds(qtbot, open_program):
+    session = ScriptedSession()
+    program = open_program(session)
+    session.draft_hold.clear()
+    program.models.choose_draft(str(DRAFT))
+    program.models.choose_draft(str(FOREIGN))
+    program.models.choose_draft("none")
+    assert next(r for r in program.models.drafts if r.key == "none").checked
+    session.draft_hold.set()
+    qtbot.waitUntil(lambda: not program.models.choosing)
+    assert session.choices == ["ngram", DRAFT, "none"]
+    assert program.models.draft == "none"
+    assert program.models.settings.drafts[str(TARGET)] == "none"
+
+
+def test_a_choice_made_while_another_draft_is_stopped_holds(qtbot, open_program):
+    session = ScriptedSession()
+    program = open_program(session)
+    session.draft_hold.clear()
+    program.models.choose_draft(str(DRAFT))
+    program.models.choose_draft("ngram")
+    program.window.escape()
+    qtbot.waitUntil(lambda: not program.models.fitting)
+    session.draft_hold.set()
+    qtbot.waitUntil(lambda: not program.models.choosing)
+    assert session.choices == ["ngram", "ngram"]
+    assert program.models.draft == "ngram"
+    assert program.models.settings.drafts[str(TARGET)] == "ngram"
+
+
+def test_a_draft_that_loads_can_be_stopped_and_does_not_hold_up_enter(qtbot, open_program):
+    session = ScriptedSession(chunks_of(["ok"]))
+    program = open_program(session)
+    composer = program.window.composer
+    session.draft_hold.clear()
+    program.models.choose_draft(str(DRAFT))
+    assert composer._button.accessibleName() == "Stop"
+    composer._button.click()
+    qtbot.waitUntil(lambda: not program.models.choosing)
+    assert composer._button.accessibleName() == "Send"
+    program.models.choose_draft(str(DRAFT))
+    composer.edit.setPlainText("hi")
+    qtbot.keyClick(composer.edit, Qt.Key.Key_Return)
+    assert program.chat.answering
+    session.draft_hold.set()
+    qtbot.waitUntil(lambda: not program.chat.answering)
+
+
+def test_a_vocabulary_that_cannot_be_read_refuses_the_draft(monkeypatch, tmp_path: Path):
+    def fail(path):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(inspect, "read_vocabulary", fail)
+    shelf = Shelf([], tmp_path, {})
+    target, draft = entries()[:2]
+    verdict = shelf.judge(target, draft, lambda: False).verdict
+    assert verdict.level is Level.REFUSED
+    assert verdict.reason.text == "Its vocabulary could not be read: ZeroDivisionError"
+
+
+def test_quick_changes_of_the_settings_are_one_write(qtbot, open_program, monkeypatch):
+    program = open_program(ScriptedSession())
+    program.models.keep()
+    writes = []
+    monkeypatch.setattr(settings, "save", lambda kept, folder: writes.append(kept.draft_length))
+    for length in range(17):
+        program.models.draft_with(length=length, verification="coupled")
+    assert writes == []
+    qtbot.waitUntil(lambda: writes == [16])
+    program.models.draft_with(length=3, verification="coupled")
+    program.window.close()
+    assert writes == [16, 3]
 
 
 def test_settings_survive_and_damage_means_defaults(tmp_path: Path):

@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 
+from app.widgets import code
 from app.widgets import text as texts
 from app.widgets.markdown import split, visible
 from app.widgets.text import Answer, Text
@@ -144,8 +145,19 @@ def test_no_character_is_lost(answer, source):
         "|a" * 2_000 + "|\n" + "|-" * 2_000 + "|\n" + "|b" * 2_000 + "|",
         "```\nnever closed\n" + "x\n" * 2_000,
         "what <channel> is <b" * 500,
+        "deep" + "\n" * 8_000,
+        "deep\n" + " \n" * 10_000,
     ],
-    ids=["quotes", "spaced quotes", "backticks", "wide table", "open fence", "open tags"],
+    ids=[
+        "quotes",
+        "spaced quotes",
+        "backticks",
+        "wide table",
+        "open fence",
+        "open tags",
+        "newlines",
+        "blank lines",
+    ],
 )
 def test_awkward_texts_are_shown_in_time(answer, source):
     began = time.monotonic()
@@ -250,6 +262,61 @@ def test_code_is_copied_as_it_was_written(qtbot, answer):
 
     answer._copies[0].click()
     assert QGuiApplication.clipboard().text() == "if x:\n\treturn\u00a01"
+
+
+@pytest.mark.parametrize(
+    ("language", "source"),
+    [
+        ("java", "a " * 20_000),
+        ("java", "a " * 6_000),
+        ("java", ("a " * 999 + "\n") * 10),
+        ("csharp", "a\n" * 9_000),
+        ("make", "a" * 4_000),
+        ("make", " " * 19_999),
+        ("c", "\n" * 15_000),
+        ("python", "x = 1 # a\n" * 1_900),
+    ],
+)
+def test_colouring_code_takes_a_bounded_time(language, source):
+    next(code.tones("x", language))  # the first use imports the lexer
+    began = time.monotonic()
+    pieces = list(code.tones(source, language))
+    assert time.monotonic() - began < 0.5
+    assert "".join(piece for piece, _ in pieces) == source
+
+
+def test_colouring_ends_in_one_tone_when_its_time_is_over(monkeypatch):
+    monkeypatch.setattr(code, "MAX_SECONDS", -1)
+    assert list(code.tones("if x: pass", "python")) == [
+        ("if", "code_keyword"),
+        (" x: pass", "text"),
+    ]
+
+
+@pytest.mark.parametrize("source", ["x = 1; " * 300, "x = 1\n" * 4_000], ids=["line", "text"])
+def test_code_too_long_to_colour_is_in_one_tone(source):
+    assert list(code.tones(source, "python")) == [(source, "text")]
+
+
+def test_an_open_fence_is_plain_until_it_is_finished(answer):
+    inks = []
+    for finished in (False, True):
+        answer.grow("```python\nif x: pass\n```", finished=finished)
+        shapes = [piece.fragment().charFormat() for piece in _code_block(answer)]
+        inks.append({shape.foreground().color().name() for shape in shapes})
+    assert len(inks[0]) == 1
+    assert len(inks[1]) > 1
+
+
+def _code_block(answer):
+    blocks = itertools.takewhile(lambda b: b.isValid(), _blocks(answer.document().begin()))
+    return next(block for block in blocks if "if x" in block.text())
+
+
+def test_the_address_of_a_link_is_no_markup_in_its_tooltip(answer):
+    answer.grow("[a](https://a.b/?x&lt=1)", finished=True)
+    shapes = [piece.fragment().charFormat() for piece in answer.document().begin()]
+    assert shapes[0].toolTip() == "<qt>https://a.b/?x&amp;lt=1</qt>"
 
 
 def test_code_reads_from_left_to_right(answer):

@@ -8,11 +8,23 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QAccessible, QGuiApplication, QInputMethodEvent, QTextCursor
+from PySide6.QtGui import QAccessible, QGuiApplication, QInputMethodEvent, QPainter, QTextCursor
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.viewmodels.shelf import Judgement
 from engine.api import Chunk, Finish
-from tests.fakes import FakeShelf, GapMeter, ScriptedSession, chunks_of
+from engine.library.scan import Entry
+from tests.fakes import (
+    DRAFT,
+    TARGET,
+    VERDICTS,
+    FakeShelf,
+    GapMeter,
+    ScriptedSession,
+    chunks_of,
+    entries,
+    info,
+)
 
 ROOT = Path(__file__).parents[2]
 LONG = [Chunk(text=f"line {n}\n\n") for n in range(60)]
@@ -198,6 +210,119 @@ def test_draft_length_and_verification_are_set_in_the_popover(open_program):
     assert program.models.drafting.length is None
 
 
+def test_the_draft_card_is_as_high_as_its_list(qtbot, open_program):
+    program = open_program(ScriptedSession(), FakeShelf(entries()[:2]))
+    drafts = program.window.sidebar.drafts
+    qtbot.waitUntil(lambda: any(row.tone == "good" for row in program.models.drafts))
+    qtbot.wait(50)
+    assert 0 <= drafts._card.height() - drafts.choices.height() <= 4
+
+
+def many_models(count=40):
+    paths = [Path(f"/models/m{number}") for number in range(count)]
+    shelf = FakeShelf([Entry(f"Model {path.name}", path, info(path), None) for path in paths])
+    shelf.judge = lambda target, draft, stopped: Judgement(target.path, draft.path, VERDICTS[DRAFT])
+    return shelf
+
+
+def test_a_long_list_of_targets_stays_on_the_screen_and_follows_the_keys(qtbot, open_program):
+    program = open_program(ScriptedSession(), many_models())
+    target = program.window.sidebar.target
+    target._open()
+    screen = program.window.screen().availableGeometry()
+    place = target._popover.geometry()
+    assert screen.top() <= place.top() < place.bottom() <= screen.bottom()
+    for _ in range(35):
+        qtbot.keyClick(target.choices, Qt.Key.Key_Down)
+    row = target.choices.visualRect(target.choices.currentIndex())
+    assert target.choices.currentIndex().row() == 35
+    assert target.choices.viewport().rect().contains(row)
+    target._popover.hide()
+
+
+def test_the_sidebar_follows_the_keys_through_a_long_list_of_drafts(qtbot, open_program):
+    program = open_program(ScriptedSession(), many_models())
+    sidebar = program.window.sidebar
+    choices = sidebar.drafts.choices
+    choices.setFocus()
+    for _ in range(30):
+        qtbot.keyClick(choices, Qt.Key.Key_Down)
+    row = choices.visualRect(choices.currentIndex())
+    seen = sidebar._scroll.viewport()
+    assert choices.currentIndex().row() == 31
+    assert seen.rect().contains(choices.viewport().mapTo(seen, row.center()))
+
+
+def test_a_models_name_is_never_markup(qtbot, open_program):
+    name = '<img src="/px.png"><b>Evil'
+    program = open_program(ScriptedSession(), FakeShelf([Entry(name, TARGET, info(TARGET), None)]))
+    window = program.window
+    shown = window.header.summary._target
+    assert shown.textFormat() is Qt.TextFormat.PlainText
+    choices = window.sidebar.target.choices
+    assert name in choices.model().index(0, 0).data()
+    shown.show_text(name * 9)
+    window.sidebar.target._name.show_text(name * 9)
+    tips = [
+        shown.toolTip(),
+        window.sidebar.target._name.toolTip(),
+        choices.model().index(0, 0).data(Qt.ItemDataRole.ToolTipRole),
+    ]
+    for tip in tips:
+        assert tip.startswith("<qt>&lt;img")
+        assert "<img" not in tip
+
+
+def test_a_screen_reader_is_told_what_is_chosen(open_program):
+    program = open_program(ScriptedSession())
+    face = QAccessible.queryAccessibleInterface(program.window.sidebar.drafts.choices)
+    rows = [face.child(index) for index in range(face.childCount())]
+    chosen = [row for row in rows if row.state().checked]
+    assert [row.text(QAccessible.Text.Name).split(". ")[0] for row in chosen] == [
+        "Repeats from the chat"
+    ]
+    assert chosen[0].text(QAccessible.Text.Name).endswith("Chosen")
+
+
+@pytest.mark.parametrize("text", ["x" * 10**6, "word " * 200_000, "line\n" * 200_000, "😀" * 10**6])
+def test_a_huge_paste_is_cut_at_once_and_said(qtbot, open_program, text):
+    program = open_program(ScriptedSession())
+    edit = program.window.composer.edit
+    QGuiApplication.clipboard().setText(text)
+    began = time.monotonic()
+    edit.paste()
+    QApplication.processEvents()
+    assert time.monotonic() - began < 1
+    held = edit.toPlainText()
+    assert text.startswith(held)
+    assert 100_000 <= len(held) <= 200_000
+    assert program.alerts.current.text == "The text was cut at 200,000 characters."
+
+
+def test_typing_beyond_the_limit_is_cut_and_said(qtbot, open_program, monkeypatch):
+    monkeypatch.setattr("app.widgets.composer.MAX_CHARACTERS", 5)
+    program = open_program(ScriptedSession())
+    edit = program.window.composer.edit
+    qtbot.keyClicks(edit, "12345")
+    assert program.alerts.current is None
+    qtbot.keyClicks(edit, "6")
+    assert edit.toPlainText() == "12345"
+    edit.setPlainText("1234😀")
+    assert edit.toPlainText() == "1234"
+    assert program.alerts.current.text == "The text was cut at 5 characters."
+
+
+def test_one_round_is_not_told_as_many(qtbot, open_program, monkeypatch):
+    program = open_program(ScriptedSession(chunks_of(["a"])))
+    ask(qtbot, program)
+    said = []
+    chart = program.window.sidebar.acceptance._line
+    monkeypatch.setattr(QPainter, "drawText", lambda self, *where: said.append(where[-1]))
+    chart.grab()
+    assert said == ["Last round"]
+    assert chart.accessibleDescription() == "1 round, at the end 75 %"
+
+
 def test_a_narrow_window_folds_the_sidebar_into_a_button(qtbot, open_program):
     program = open_program(ScriptedSession(chunks_of(["a"])))
     window = program.window
@@ -333,6 +458,16 @@ def test_icons_follow_the_scale_of_the_screen(scale):
     )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) == float(scale)
+
+
+def test_on_the_first_screen_the_sidebars_key_does_nothing(qtbot, open_program):
+    program = open_program(ScriptedSession(), FakeShelf([]), wait=False)
+    qtbot.waitUntil(lambda: program.models.first_run)
+    for width in (1440, 900):
+        program.window.resize(width, 700)
+        qtbot.keyClick(program.window, Qt.Key.Key_B, Qt.KeyboardModifier.ControlModifier)
+        assert program.models.settings.sidebar
+        assert not program.window.sidebar.isVisible()
 
 
 def test_an_empty_shelf_is_no_error(qtbot, open_program):

@@ -94,18 +94,35 @@ def test_stop_ends_loading_without_an_error(qtbot, lanes):
     assert not failures
 
 
-def test_a_stopped_queue_ends_every_job_once(qtbot, lanes):
-    session = ScriptedSession()
+def test_stop_ends_what_runs_and_the_answer_that_waits_but_no_choice(qtbot, lanes):
+    session = ScriptedSession(chunks_of(["a"]))
     session.load_hold.clear()
     worker = lanes(session)
     ended = []
     worker.finished.connect(lambda job, result: ended.append((job, result)))
     worker.load_target(TARGET)
     worker.choose_draft("ngram")
+    reply(worker)
     worker.stop()
+    qtbot.waitUntil(lambda: len(ended) == 3)
+    assert ended == [(Job.LOAD, None), (Job.DRAFT, "ngram"), (Job.REPLY, None)]
+    assert session.choices == ["ngram"]
+    assert not session.asked
+
+
+def test_an_answer_is_stopped_alone(qtbot, lanes):
+    session = ScriptedSession(chunks_of(["a"]))
+    session.load_hold.clear()
+    worker = lanes(session)
+    ended = []
+    worker.finished.connect(lambda job, result: ended.append(job))
+    worker.load_target(TARGET)
+    reply(worker)
+    worker.stop_reply()
+    session.load_hold.set()
     qtbot.waitUntil(lambda: len(ended) == 2)
-    assert ended == [(Job.LOAD, None), (Job.DRAFT, None)]
-    assert not session.choices
+    assert session.loads == [TARGET]
+    assert not session.asked
 
 
 def test_a_failure_arrives_with_its_code_and_the_lane_goes_on(qtbot, lanes):

@@ -63,17 +63,17 @@ def expect(target):
 
 
 def assert_equal_to_plain(target, drafter, expect, prompts, tokens, length, temperature):
-    accepted = 0
+    drafted = accepted = 0
     for seed, prompt in enumerate(prompts):
         choose = policy(temperature=temperature, seed=seed, answer_start=len(prompt))
         expected = expect(prompt, tokens, seed, temperature)
-        got, _, right = run(
+        got, proposed, right = run(
             target, drafter, prompt, tokens=tokens, draft_length=length, choose=choose
         )
         assert got == expected
-        accepted += right
+        drafted, accepted = drafted + proposed, accepted + right
     if drafter.label in ("none", "rubbish"):
-        assert accepted == 0
+        assert accepted <= drafted / 20  # rubbish is right by chance now and then
     else:
         assert accepted > 0
 
