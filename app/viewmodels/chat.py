@@ -115,7 +115,7 @@ class Chat(QObject):
             return False
         self._alerts.dismiss()
         if not self._turns:
-            self.title = text.splitlines()[0][:TITLE_LENGTH]
+            self.title = _title(text)
         self._add(Turn(next(self._ids), "user", text))
         messages = [turn.message() for turn in self._turns]
         self._answer = self._new_answer()
@@ -233,3 +233,9 @@ class Chat(QObject):
     def _settle(self, *_: object) -> None:
         models = self._models
         self.can_send = models.loaded is not None and not models.busy and not self.answering
+
+
+def _title(question: str) -> str:
+    """The first line of a question, cut at a word."""
+    line = question.splitlines()[0]
+    return line if len(line) <= TITLE_LENGTH else f"{line[:TITLE_LENGTH].rsplit(' ', 1)[0]} …"

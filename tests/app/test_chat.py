@@ -210,7 +210,15 @@ def test_the_meter_counts_prompt_and_answer(qtbot, open_program):
     assert program.chat.used == 649
 
 
-def test_the_title_is_the_first_line_of_the_first_question(qtbot, open_program):
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ("Mean of a column\nplease", "Mean of a column"),
+        ("word " * 40, "word " * 15 + "word …"),
+        ("w" * 200, "w" * 80 + " …"),
+    ],
+)
+def test_the_title_is_the_first_line_of_the_first_question(qtbot, open_program, question, title):
     program = open_program(ScriptedSession(chunks_of(["a"])))
-    ask(qtbot, program, "Mean of a column\nplease")
-    assert program.chat.title == "Mean of a column"
+    ask(qtbot, program, question)
+    assert program.chat.title == title
