@@ -7,7 +7,6 @@ user. For continuous integration and for whoever packages the program.
 import sys
 import time
 
-import psutil
 from PySide6.QtCore import QTimer
 
 from app import paths, start
@@ -20,14 +19,17 @@ ENOUGH_TOKENS = 48
 SECONDS = 180
 
 
-def run() -> int:
-    """Open the window, ask the model one thing, close; 0 when an answer came."""
+def run(began: float) -> int:
+    """Open the window, ask the model one thing, close; 0 when an answer came.
+
+    `began` is when the program started, by the monotonic clock.
+    """
     start.install_hooks(paths.ensure(paths.log_folder()))
     program = start.build([])
     script = _Script(program)
     program.window.show()
     program.app.processEvents()
-    script.shown = time.time() - psutil.Process().create_time()
+    script.shown = time.monotonic() - began
     program.models.start()
     program.app.exec()
     return start.leave(program, script.report())

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 SMOKE = (
-    "import sys\nfrom app import smoke, start\n"
+    "import sys, time\nfrom app import smoke, start\n"
     "from engine.api import Chunk, Finish\nfrom engine.errors import TemplateError\n"
     "from tests.fakes import FakeShelf, ScriptedSession, chunks_of\n"
     "build = start.build\n"
     "start.build = lambda argv: build(argv, session_factory=lambda: session, shelf=shelf)\n"
-    "shelf = FakeShelf({found})\nsession = ScriptedSession({answer})\nsys.exit(smoke.run())"
+    "shelf = FakeShelf({found})\nsession = ScriptedSession({answer})\n"
+    "sys.exit(smoke.run(time.monotonic()))"
 )
 
 
