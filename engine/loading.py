@@ -119,8 +119,10 @@ def _open_gguf(
     path: Path, device: Device, dtype: torch.dtype, cache: Path, progress: Report, stopped: Stopped
 ) -> Opened:
     header = read_header(path)
+    _heed(stopped)
     config = gguf_config.config_of(header)
     tokenizer = _gguf_tokenizer(header, cache, progress, stopped)
+    _heed(stopped)
     network = gguf_weights.empty_model(config, dtype, torch.device(device))
     parameters = dict(network.named_parameters())
     total = sum(p.numel() for p in parameters.values())
@@ -131,6 +133,12 @@ def _open_gguf(
             done += tensor.numel()
             progress(Progress("weights", done, total, "parameters"))
     return network, tokenizer, Sampling()
+
+
+def _heed(stopped: Stopped) -> None:
+    """Raises Cancelled when `stopped` says so: between steps that ask nothing themselves."""
+    if stopped():
+        raise Cancelled()
 
 
 def _gguf_tokenizer(header: Header, cache: Path, progress: Report, stopped: Stopped) -> Tokenizer:
@@ -174,8 +182,7 @@ def _build_tokenizer(gguf_file: Path, kept: Path, stopped: Stopped) -> None:
     try:
         failure = None
         while True:
-            if stopped():
-                raise Cancelled()
+            _heed(stopped)
             with contextlib.suppress(TimeoutError):
                 failure = child.receive(0.1)
                 break
@@ -205,7 +212,9 @@ def _open_folder(
 ) -> Opened:
     generation = _settings(path / "generation_config.json")
     config = _settings(path / "config.json")
+    _heed(stopped)
     tokenizer = _folder_tokenizer(path, generation, config)
+    _heed(stopped)
     network = _folder_network(path, device, dtype, progress, stopped)
     return network, tokenizer, _defaults(generation)
 
@@ -267,8 +276,7 @@ def _watched(progress: Report, stopped: Stopped) -> Iterator[None]:
                 self.update()
 
         def update(self, n: int = 1) -> None:
-            if stopped():
-                raise Cancelled()
+            _heed(stopped)
             self.n += n
             progress(Progress("weights", self.n, self.total, "tensors"))
 
