@@ -3,9 +3,10 @@
 NVML is asked without making a CUDA context; torch is imported last, inside functions.
 """
 
+import contextlib
 import sys
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from engine.api import Precision
 from engine.errors import LoadError, Reason
@@ -38,14 +39,15 @@ def gpus() -> tuple[list[Gpu], Reason | None]:
     except Exception as error:
         return [], _nvml_reason(error)
     finally:
-        pynvml.nvmlShutdown()
+        # a driver that went away fails here once more
+        with contextlib.suppress(Exception):
+            pynvml.nvmlShutdown()
 
 
-def _gpu(pynvml: "object", index: int) -> Gpu:
-    nvml = pynvml
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)  # type: ignore[attr-defined]
-    name = nvml.nvmlDeviceGetName(handle)  # type: ignore[attr-defined]
-    memory = nvml.nvmlDeviceGetMemoryInfo(handle)  # type: ignore[attr-defined]
+def _gpu(nvml: Any, index: int) -> Gpu:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    name = nvml.nvmlDeviceGetName(handle)
+    memory = nvml.nvmlDeviceGetMemoryInfo(handle)
     return Gpu(name if isinstance(name, str) else name.decode(), memory.total, memory.free)
 
 

@@ -380,6 +380,24 @@ def test_nvml_that_fails_is_a_reason_not_an_error(monkeypatch, code, expected):
     assert (cards, reason.code) == ([], expected)
 
 
+def test_a_driver_that_goes_away_is_a_reason_not_an_error(monkeypatch):
+    """GPU-1 row 7: it started, then every call fails, the last one too."""
+    import sys
+    import types
+
+    class NVMLError(Exception):
+        value = 15
+
+    def fail(*_):
+        raise NVMLError
+
+    calls = {"nvmlDeviceGetCount": fail, "nvmlShutdown": fail}
+    stub = types.SimpleNamespace(nvmlInit=lambda: None, **calls)
+    monkeypatch.setitem(sys.modules, "pynvml", stub)
+    cards, reason = devices.gpus()
+    assert (cards, reason.code) == ([], "nvml_failed")
+
+
 def test_a_missing_nvml_is_a_reason_not_an_error(monkeypatch):
     """GPU-1 row 1."""
     import sys
