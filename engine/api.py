@@ -13,7 +13,7 @@ from typing import Literal
 from engine.errors import Reason
 
 Role = Literal["system", "user", "assistant"]
-Precision = Literal["fp32", "bf16"]
+Precision = Literal["fp32", "bf16", "fp16", "int8", "int4"]
 Verification = Literal["coupled", "rejection"]
 
 
@@ -101,7 +101,13 @@ class ModelInfo:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A target as it runs now. `context` in tokens, `memory_bytes` of its weights."""
+    """A model as it runs now. `context` in tokens, `memory_bytes` of its weights.
+
+    `cache_precision` is the type of the keys and values. `bit_exact`: a check of this model,
+    precision and device found every row of logits the same however it was fed, so an answer with
+    a draft is the answer without, bit for bit; False: the same up to rounding. `notes` say what
+    was chosen for the user and why.
+    """
 
     info: ModelInfo
     device: str
@@ -111,6 +117,9 @@ class Loaded:
     defaults: Sampling
     memory_bytes: int
     seconds: float
+    cache_precision: Precision = "fp32"
+    bit_exact: bool = False
+    notes: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True)
