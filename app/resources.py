@@ -210,3 +210,8 @@ def _svg(name: str, ink: str, stroke: float) -> bytes:
     text = resources.read_text(f"icons/{name}.svg")
     text = text.replace("currentColor", ink).replace("onColor", bars)
     return text.replace('stroke-width="2"', f'stroke-width="{stroke}"').encode()
+
+
+def sample_text() -> str:
+    """The text on which it is measured what quantising costs a model."""
+    return resources.read_text("sample.txt")

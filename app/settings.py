@@ -7,22 +7,30 @@ import os
 import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, get_args
 
 import tomli_w
 
-from engine.api import Drafting, Verification
+from engine.api import Drafting, Precision, Verification
 
 FILE_NAME = "settings.toml"
 MAX_BYTES = 1_000_000
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 
 @dataclass(frozen=True)
 class Settings:
     """`target` and the values of `drafts` are paths or "none" and "ngram"; `draft_length` None
-    is automatic; `drafts` has the last draft of each target."""
+    is automatic; `drafts` has the last draft of each target. `precisions` has those chosen for a
+    target, by its path; the others are automatic. `draft_precisions` likewise for a draft; the
+    others have their target's. `speeds`: tokens per second without a draft, as last measured, by
+    a model's path and its precision."""
 
     target: str | None = None
     drafts: dict[str, str] = field(default_factory=dict)
+    precisions: dict[str, Precision] = field(default_factory=dict)
+    draft_precisions: dict[str, Precision] = field(default_factory=dict)
+    speeds: dict[str, dict[Precision, float]] = field(default_factory=dict)
     draft_length: int | None = None
     verification: Verification = "coupled"
     sidebar: bool = True
@@ -36,6 +44,26 @@ class Settings:
         """These settings, with `draft` as the last one used for `target`."""
         return replace(self, target=target, drafts={**self.drafts, target: draft})
 
+    def with_target(self, target: str, precision: Precision | None) -> "Settings":
+        """These settings, with `target` as the last one, in `precision` (None: automatic)."""
+        return replace(self, target=target, precisions=_put(self.precisions, target, precision))
+
+    def with_draft_precision(self, draft: str, precision: Precision | None) -> "Settings":
+        """These settings, with `precision` (None: its target's) for `draft`."""
+        return replace(self, draft_precisions=_put(self.draft_precisions, draft, precision))
+
+    def with_speed(self, model: str, precision: Precision, speed: float) -> "Settings":
+        """These settings, with the tokens per second that `model` made in `precision`."""
+        measured = {**self.speeds.get(model, {}), precision: round(speed, 2)}
+        return replace(self, speeds={**self.speeds, model: measured})
+
+
+def _put(
+    chosen: dict[str, Precision], path: str, precision: Precision | None
+) -> dict[str, Precision]:
+    kept = {key: value for key, value in chosen.items() if key != path}
+    return kept if precision is None else {**kept, path: precision}
+
 
 def load(folder: Path) -> Settings:
     """The settings kept in `folder`; a value of the wrong kind falls back to its default."""
@@ -44,16 +72,32 @@ def load(folder: Path) -> Settings:
             table = tomllib.loads(file.read(MAX_BYTES).decode("utf-8"))
     except (OSError, ValueError):
         return Settings()
-    target, drafts = table.get("target"), table.get("drafts")
-    length = table.get("draft_length")
-    named = drafts if isinstance(drafts, dict) else {}
+    target, length = table.get("target"), table.get("draft_length")
+    speeds = {path: _speeds(measured) for path, measured in _table(table, "speeds").items()}
     return Settings(
         target=target if isinstance(target, str) else None,
-        drafts={k: v for k, v in named.items() if isinstance(v, str)},
+        drafts={k: v for k, v in _table(table, "drafts").items() if isinstance(v, str)},
+        precisions=_precisions(_table(table, "precisions")),
+        draft_precisions=_precisions(_table(table, "draft_precisions")),
+        speeds={path: measured for path, measured in speeds.items() if measured},
         draft_length=length if type(length) is int and 0 <= length <= 16 else None,
         verification="rejection" if table.get("verification") == "rejection" else "coupled",
         sidebar=table.get("sidebar") is not False,
     )
+
+
+def _table(table: dict[str, Any], key: str) -> dict[str, Any]:
+    value = table.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _precisions(named: dict[str, Any]) -> dict[str, Precision]:
+    return {path: p for path, name in named.items() for p in PRECISIONS if p == name}
+
+
+def _speeds(measured: Any) -> dict[Precision, float]:
+    found = measured if isinstance(measured, dict) else {}
+    return {p: v for p in PRECISIONS if isinstance(v := found.get(p), float) and 0 < v < 1e6}
 
 
 def save(settings: Settings, folder: Path) -> None:
@@ -63,6 +107,9 @@ def save(settings: Settings, folder: Path) -> None:
         "verification": settings.verification,
         "sidebar": settings.sidebar,
         "drafts": settings.drafts,
+        "precisions": settings.precisions,
+        "draft_precisions": settings.draft_precisions,
+        "speeds": settings.speeds,
     }
     if settings.target is not None:
         table["target"] = settings.target

@@ -157,7 +157,8 @@ def _session() -> SessionLike:
     """The real session. Called in the model lane, where torch may be imported."""
     from engine.session import Session
 
-    return Session(paths.ensure(paths.cache_folder()))
+    sample = resources.sample_text()
+    return Session(paths.ensure(paths.cache_folder()), sample=sample)
 
 
 def _shelf() -> Shelf:

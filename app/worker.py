@@ -20,7 +20,7 @@ from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from engine.api import Chunk, Drafting, Loaded, Message, Progress, Sampling
+from engine.api import Chunk, Drafting, Loaded, Message, Precision, Progress, Sampling
 from engine.errors import Cancelled, EngineError, Reason
 
 Report = Callable[[Progress], None]
@@ -34,9 +34,18 @@ log = logging.getLogger(__name__)
 class SessionLike(Protocol):
     """What the model lane needs of `engine.session.Session`."""
 
-    def load_target(self, path: Path, *, progress: Report, stopped: Stopped) -> Loaded: ...
+    def load_target(
+        self, path: Path, *, precision: Precision | None, progress: Report, stopped: Stopped
+    ) -> Loaded: ...
 
-    def choose_draft(self, choice: str | Path, *, progress: Report, stopped: Stopped) -> None: ...
+    def choose_draft(
+        self,
+        choice: str | Path,
+        *,
+        precision: Precision | None,
+        progress: Report,
+        stopped: Stopped,
+    ) -> None: ...
 
     def reply(
         self,
@@ -214,21 +223,25 @@ class Worker(QObject):
         self._timer.setInterval(FLUSH_MS)
         self._timer.timeout.connect(self.flush)
 
-    def load_target(self, path: Path) -> None:
-        """Load the model at `path`; finishes with a Loaded. A failure leaves the old one."""
+    def load_target(self, path: Path, precision: Precision | None = None) -> None:
+        """Load the model at `path`, in the precision that suits it where none is given; finishes
+        with a Loaded. A failure leaves the old one."""
         self._submit(
             self._model,
             Job.LOAD,
             lambda report, stopped: self._engine().load_target(
-                path, progress=report, stopped=stopped
+                path, precision=precision, progress=report, stopped=stopped
             ),
         )
 
-    def choose_draft(self, choice: str | Path) -> None:
-        """Draft with "none", "ngram" or the model at a path; finishes with the choice."""
+    def choose_draft(self, choice: str | Path, precision: Precision | None = None) -> None:
+        """Draft with "none", "ngram" or the model at a path, in the target's precision where none
+        is given; finishes with the choice."""
 
         def task(report: Report, stopped: Stopped) -> str | Path:
-            self._engine().choose_draft(choice, progress=report, stopped=stopped)
+            self._engine().choose_draft(
+                choice, precision=precision, progress=report, stopped=stopped
+            )
             return choice
 
         self._submit(self._model, Job.DRAFT, task)

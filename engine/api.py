@@ -80,7 +80,14 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What headers and configuration say of a model. None: the files do not say."""
+    """What headers and configuration say of a model. None: the files do not say.
+
+    The last ones are what its memory follows from, counts of numbers: `linear` in the matrices of
+    linear layers, which have `linear_rows` rows together; `embedding` in the table of tokens;
+    `head` in the output matrix, 0 where the table serves as one; `other` in all other tensors.
+    `cache_widths` has the numbers that each layer keeps of a token, `cache_windows` how many
+    tokens it keeps (0: all).
+    """
 
     name: str
     path: Path
@@ -97,6 +104,13 @@ class ModelInfo:
     quantisation: str | None = None
     licence: str | None = None
     has_template: bool = False
+    linear: int | None = None
+    linear_rows: int | None = None
+    embedding: int | None = None
+    head: int | None = None
+    other: int | None = None
+    cache_widths: tuple[int, ...] | None = None
+    cache_windows: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,19 @@ layers keep more than their window only while they record).
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers.cache_utils import (
+    CacheLayerMixin,
     DynamicCache,
+    DynamicLayer,
     DynamicSlidingWindowLayer,
     LinearAttentionCacheLayerMixin,
 )
+
+from engine.kernels.attention import BUCKET, NAME
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
 # Tokens beyond its window that a sliding layer keeps at least, so that they can be taken back:
 # more than a round drafts.
 REWINDABLE = 64
+# Positions that a window leaves behind before they are dropped: moving the rest has its price.
+KEPT_BEHIND = 512
 
 
 class Cache:
@@ -44,9 +51,15 @@ class Cache:
         """Bytes of all tensors held."""
         return sum(t.numel() * t.element_size() for t in self._tensors())
 
+    def free(self) -> None:
+        """Hold nothing and give all memory back."""
+        self.empty()
+
     def empty(self) -> None:
         """Hold nothing; the memory is freed."""
         self._inner = DynamicCache(config=self._config)
+        if self._config.get_text_config(decoder=True)._attn_implementation == NAME:
+            self._inner.layers = [_in_buffers(layer) for layer in self._inner.layers]
         self._length = 0
         self._held = 0
         for layer in self._inner.layers:
@@ -72,6 +85,8 @@ class Cache:
                 layer.crop(-surplus)
             if isinstance(layer, DynamicSlidingWindowLayer):
                 _shorten(layer)
+            if isinstance(layer, Buffers):
+                layer.drop_oldest()
         self._held = self._length
         return self._inner
 
@@ -97,7 +112,8 @@ class Cache:
         """
         if self._has_running_state:
             return False
-        return all(
+        buffers = [x for x in self._inner.layers if isinstance(x, Buffers)]
+        return all(x.reaches(self._held - tokens) for x in buffers) and all(
             _stored(layer) == layer.get_seq_length()
             or _stored(layer) - tokens >= layer.sliding_window - 1
             for layer in self._inner.layers
@@ -109,6 +125,237 @@ class Cache:
             for value in vars(layer).values():
                 parts: list[Any] = list(value.values()) if isinstance(value, dict) else [value]
                 yield from (p for p in parts if isinstance(p, torch.Tensor) and p.dim() > 1)
+
+
+class Buffers(CacheLayerMixin):  # type: ignore[misc]
+    """Keys and values of one layer in float32, in room that grows; a pass writes where it stands.
+
+    The layer of our attention: it is handed the whole room, [1, heads, room, size], zeros where
+    nothing was written yet, and reads it by buckets. With a `window` the oldest buckets that no
+    row and no rewind needs any more are dropped; `first` is the position of what comes first.
+    """
+
+    is_croppable = True
+
+    def __init__(self, window: int | None = None) -> None:
+        super().__init__()
+        self.window = window
+        self.is_sliding = window is not None
+        self.first = 0
+        self.length = 0
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        self.keys, self.values = (
+            x.new_zeros(*x.shape[:2], 0, x.shape[3], dtype=torch.float32)
+            for x in (key_states, value_states)
+        )
+        self.is_initialized = True
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        start = self.length - self.first
+        stop = start + key_states.shape[2]
+        self._make_room(stop)
+        self.keys[:, :, start:stop] = key_states
+        self.values[:, :, start:stop] = value_states
+        self.length += key_states.shape[2]
+        return self.keys, self.values
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self.length + query_length - self.first, self.first
+
+    def get_seq_length(self) -> int:
+        return self.length
+
+    def get_max_length(self) -> int:
+        return -1
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Take back -`tokens_to_remove` tokens: transformers' way to count."""
+        self.length += tokens_to_remove
+
+    def reaches(self, length: int) -> bool:
+        """Whether what a row behind `length` tokens reads is still here."""
+        return self.first <= self._oldest(length)
+
+    def drop_oldest(self) -> None:
+        """Drop the buckets that neither the next row nor a rewind by REWINDABLE reads."""
+        oldest = self._oldest(max(self.length - REWINDABLE, 0))
+        if oldest - self.first < KEPT_BEHIND:
+            return
+        gone, kept = oldest - self.first, self.length - oldest
+        for held in (self.keys, self.values):
+            held[:, :, :kept] = held[:, :, gone : gone + kept].clone()
+        self.first = oldest
+
+    def _oldest(self, length: int) -> int:
+        """The first position that the bucket of position `length` reads."""
+        if self.window is None:
+            return 0
+        bucket = length // BUCKET * BUCKET
+        return max(bucket - self.window + 1, 0) // BUCKET * BUCKET
+
+    def _make_room(self, size: int) -> None:
+        room = self.keys.shape[2]
+        needed = -(-size // BUCKET) * BUCKET
+        if needed <= room:
+            return
+        if self.window is None:
+            needed = max(needed, room + room // 4 // BUCKET * BUCKET)
+        more = needed - room
+        self.keys, self.values = (
+            torch.cat([x, x.new_zeros(*x.shape[:2], more, x.shape[3])], 2)
+            for x in (self.keys, self.values)
+        )
+
+
+@dataclass
+class _Room:
+    """What the layers of a BlockCache share: their size in tokens, and what a pass finds there.
+
+    In a block, `rows` [rows] are its positions, on the device, and `keys` how many are read.
+    """
+
+    size: int = 0
+    length: int = 0
+    keys: int = 0
+    rows: torch.Tensor | None = None
+
+
+class BlockCache(Cache):
+    """Keys and values in room that is allotted ahead, for blocks that are always the same shape.
+
+    A prompt writes at `length`, a block at positions that lie in a tensor on the device, so that
+    it can be captured and played again. Windows are left to the mask. Going back only lowers
+    `length`: what lies behind is written anew before a row may look at it. `allotment` changes
+    when the room moves: what was captured over the old one must not be played again.
+    """
+
+    def __init__(self, config: "PreTrainedConfig") -> None:
+        self._config = config
+        self.allotment = 0
+        self.free()
+
+    @staticmethod
+    def suits(config: "PreTrainedConfig") -> bool:
+        """Whether a model keeps plain keys and values of its own in every layer."""
+        layers = DynamicCache(config=config).layers
+        return bool(layers) and all(
+            type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers
+        )
+
+    @property
+    def room(self) -> int:
+        """Tokens there is room for."""
+        return self._room.size
+
+    def free(self) -> None:
+        self._room = _Room()
+        self._length = 0
+        self.allotment += 1
+        self._inner = DynamicCache(config=self._config)
+        self._inner.layers = [_InRoom(self._room, x.is_sliding) for x in self._inner.layers]
+
+    @torch.inference_mode()
+    def empty(self) -> None:
+        """Hold nothing; the room stays."""
+        self._length = 0
+        for tensor in self._tensors():
+            tensor.zero_()
+
+    def crop_to(self, length: int) -> None:
+        self._length = max(0, min(length, self._length))
+
+    @torch.inference_mode()
+    def grow(self, size: int) -> None:
+        """Make room for `size` tokens; what is held stays."""
+        self._room.size = size
+        self.allotment += 1
+        for layer in self._inner.layers:
+            layer.grow()
+
+    def opened(self) -> DynamicCache:
+        self._room.length, self._room.rows = self._length, None
+        return self._inner
+
+    def opened_for_block(self, rows: torch.Tensor, keys: int) -> DynamicCache:
+        """The cache for a block at the positions `rows`, that reads the first `keys` keys."""
+        self._room.rows, self._room.keys = rows, keys
+        return self._inner
+
+    def grew(self, tokens: int) -> None:
+        self._length += tokens
+
+    def broke(self, tokens: int) -> None:
+        pass
+
+
+class _InRoom(CacheLayerMixin):  # type: ignore[misc]
+    """One layer's keys and values, [1, room, heads, size].
+
+    Positions come first: so neither growing nor the room's size changes how a row is laid out.
+    """
+
+    is_croppable = True
+
+    def __init__(self, room: _Room, is_sliding: bool) -> None:
+        super().__init__()
+        self.room, self.is_sliding = room, is_sliding
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        self.keys, self.values = (
+            x.new_zeros(x.shape[0], self.room.size, x.shape[1], x.shape[3])
+            for x in (key_states, value_states)
+        )
+        self.is_initialized = True
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        new = key_states.transpose(1, 2), value_states.transpose(1, 2)
+        seen, _offset = self.get_mask_sizes(key_states.shape[2])
+        for held, states in zip((self.keys, self.values), new, strict=True):
+            if self.room.rows is None:
+                held[:, self.room.length : seen] = states
+            else:
+                held.index_copy_(1, self.room.rows, states)
+        return self.keys[:, :seen].transpose(1, 2), self.values[:, :seen].transpose(1, 2)
+
+    def grow(self) -> None:
+        """Move into the room's new size."""
+        if self.is_initialized:
+            self.keys = self._moved(self.keys)
+            self.values = self._moved(self.values)
+
+    def _moved(self, old: torch.Tensor) -> torch.Tensor:
+        new = old.new_zeros(old.shape[0], self.room.size, *old.shape[2:])
+        new[:, : old.shape[1]] = old
+        return new
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        in_block = self.room.rows is not None
+        return (self.room.keys if in_block else self.room.length + query_length), 0
+
+    def get_seq_length(self) -> "int | torch.Tensor":
+        """In a block a tensor, from which transformers makes the mask, on the device."""
+        return self.room.length if self.room.rows is None else self.room.rows[0]
+
+    def get_max_length(self) -> int:
+        return -1
+
+
+def _in_buffers(layer: CacheLayerMixin) -> CacheLayerMixin:
+    """Our own layer in place of transformers', where it is one of plain keys and values."""
+    if type(layer) is DynamicLayer:
+        return Buffers()
+    if type(layer) is DynamicSlidingWindowLayer:
+        return Buffers(layer.sliding_window)
+    return layer
 
 
 def _stored(layer: DynamicSlidingWindowLayer) -> int:

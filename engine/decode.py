@@ -4,6 +4,7 @@ import time
 from collections.abc import Generator
 
 from engine.api import RoundStats
+from engine.controller import Controller
 from engine.drafters.base import Drafter
 from engine.model import LanguageModel
 from engine.sampling import Policy
@@ -13,10 +14,10 @@ from engine.verify import accept
 def decode(
     target: LanguageModel,
     drafter: Drafter,
+    controller: Controller,
     tokens: list[int],
     policy: Policy,
     *,
-    draft_length: int,
     limit: int,
 ) -> Generator[tuple[list[int], RoundStats]]:
     """Extend `tokens` in place up to `limit` of them; yield (new ids, stats) per round.
@@ -32,25 +33,25 @@ def decode(
 
     try:
         while len(tokens) < limit:
-            began = time.monotonic()
-            draft = drafter.propose(tokens, min(draft_length, limit - len(tokens) - 1), policy)
+            room = limit - len(tokens) - 1
+            began = time.perf_counter()
+            draft = drafter.propose(tokens, min(controller.length, room), policy)
             fed = draft.tokens[: _known(draft.tokens, target.vocab_size)]
-            drafted = time.monotonic()
+            drafted = time.perf_counter()
             logits = target.forward([*tokens[target.cache.length :], *fed], rows=len(fed) + 1)
             p = policy.distributions(logits, tokens, fed)
             new = accept(p, draft, policy, position=len(tokens))
             tokens.extend(new)
             settle()
-            yield (
-                new,
-                RoundStats(
-                    drafted=len(draft.tokens),
-                    accepted=len(new) - 1,
-                    emitted=len(new),
-                    draft_seconds=drafted - began,
-                    verify_seconds=time.monotonic() - drafted,
-                ),
+            stats = RoundStats(
+                drafted=len(draft.tokens),
+                accepted=len(new) - 1,
+                emitted=len(new),
+                draft_seconds=drafted - began,
+                verify_seconds=time.perf_counter() - drafted,
             )
+            controller.observe(stats)
+            yield new, stats
     finally:
         settle()
 

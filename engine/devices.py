@@ -8,7 +8,6 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from engine.api import Precision
 from engine.errors import LoadError, Reason
 
 Device = Literal["cuda", "mps", "xpu", "cpu"]
@@ -90,11 +89,6 @@ def pick(wanted: str = "auto") -> Device:
         wanted=wanted,
         here=", ".join(here),
     )
-
-
-def default_precision(device: Device) -> Precision:
-    """fp32 on the CPU, where nothing else is exact yet; bf16 elsewhere."""
-    return "fp32" if device == "cpu" else "bf16"
 
 
 def memory() -> tuple[int, int]:

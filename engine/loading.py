@@ -11,34 +11,60 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tokenizers
 import torch
 
+from engine import quantised
 from engine.api import Kind, Loaded, ModelInfo, Precision, Progress, Sampling
+from engine.checkpoint import FolderWeights, NetworkWeights, fits, skeleton
 from engine.child import Child
-from engine.devices import Device, default_precision, pick, release
-from engine.errors import Cancelled, EngineError, Incomplete, LoadError, OutOfMemory, Unsupported
+from engine.devices import Device, pick, release
+from engine.errors import (
+    Cancelled,
+    EngineError,
+    Incomplete,
+    LoadError,
+    OutOfMemory,
+    Reason,
+    Unsupported,
+)
+from engine.exactness import attend, check, stamp, take_blocks
 from engine.gguf import config as gguf_config
 from engine.gguf import tokenizer as gguf_tokenizer
 from engine.gguf import weights as gguf_weights
-from engine.library.folder import LARGEST
+from engine.kernels.linear import grid, half_counts
+from engine.kernels.network import release as release_kernels
+from engine.kernels.network import settle
+from engine.kernels.packing import Weights, pack
+from engine.kernels.store import Store, key_of
+from engine.library.folder import LARGEST, weight_files
 from engine.library.gguf import Header, read_header
 from engine.library.inspect import inspect, template_text
 from engine.model import LanguageModel
+from engine.quality import rise
 from engine.template import Template
 from engine.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 Report = Callable[[Progress], None]
 Stopped = Callable[[], bool]
 
-DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
+DTYPES: dict[Precision, torch.dtype] = {
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
+
+QUANTISED: frozenset[Precision] = frozenset({"int8", "int4"})
+
+# "auto" takes int8 only where it raises the perplexity by no more than this.
+WORST_RISE = 0.02
 
 # A model that states no limit gets this many positions.
 DEFAULT_CONTEXT = 32_768
@@ -65,8 +91,7 @@ class LoadedModel:
 
     def close(self) -> None:
         """Give its memory back, even while something still holds this object."""
-        self.model.cache.empty()
-        self.model.network.to("meta")
+        self.model.close()
         if self.tokenizer.template:
             self.tokenizer.template.close()
         release()
@@ -78,61 +103,250 @@ def load(
     cache_folder: Path,
     device: str = "auto",
     precision: Precision | None = None,
+    sample: str = "",
     progress: Report = lambda progress: None,
     stopped: Stopped = lambda: False,
 ) -> LoadedModel:
     """The model at `path`, a folder of safetensors or a GGUF file, on `device`.
 
-    A tokenizer built from a GGUF is kept in `cache_folder`. Raises LoadError and its kinds,
-    OutOfMemory, and Cancelled when `stopped` says so; nothing stays in memory then.
+    Without a `precision` the fastest exact one that does not cost too much quality is chosen,
+    and `notes` say which and why; what int8 costs is measured on the text `sample`, once. In
+    `cache_folder` are kept: a tokenizer built from a GGUF, quantised weights, what was measured.
+    Raises LoadError and its kinds, OutOfMemory, and Cancelled when `stopped` says so; nothing
+    stays in memory then.
     """
     began = time.monotonic()
     info = inspect(path)
     if info.kind is not Kind.MODEL:
         raise Unsupported("cannot_answer", "{name} is not a model that can answer.", name=info.name)
     where = pick(device)
-    how = precision or default_precision(where)
-    open_it = _open_gguf if info.format == "gguf" else _open_folder
+    opening = Opening(
+        info, where, precision or fastest_exact(where), cache_folder, progress, stopped, sample
+    )
+    if precision is None and opening.rise > WORST_RISE:
+        opening = replace(opening, precision="bf16")
     with _memory_named(info.name):
-        network, tokenizer, defaults = open_it(
-            info.path, where, DTYPES[how], cache_folder, progress, stopped
-        )
-        network.requires_grad_(False).eval()
-        model = LanguageModel(network, _context(network, info))
+        opened = _open(opening)
+        if precision is None and opening.precision == "int8" and opening.rise > WORST_RISE:
+            release_kernels(opened.network)
+            opening = replace(opening, precision="bf16")
+            opened = _open(opening)
+        opened.network.requires_grad_(False).eval()
+        model = LanguageModel(opened.network, _context(opened.network, info))
+        model.stopped = stopped
+        exact = _exact(opening, opened, model)
+        model.stopped = lambda: False
     loaded = Loaded(
         info=info,
         device=where,
-        precision=how,
+        precision=opened.precision,
         context=model.context,
-        vocabulary=tokenizer.fingerprint,
-        defaults=defaults,
+        vocabulary=opened.tokenizer.fingerprint,
+        defaults=opened.defaults,
         memory_bytes=model.memory_bytes,
         seconds=time.monotonic() - began,
+        cache_precision=_cache_precision(model),
+        bit_exact=exact,
+        notes=(*_notes(opening, opened, automatic=precision is None), *model.notes),
     )
-    return LoadedModel(model, tokenizer, loaded)
+    return LoadedModel(model, opened.tokenizer, loaded)
 
 
-Opened = tuple["PreTrainedModel", Tokenizer, Sampling]
+def fastest_exact(device: Device) -> Precision:
+    """What "auto" means: the fastest precision whose rows do not depend on each other here."""
+    if device != "cpu":
+        return "bf16"
+    if grid() is not None:
+        return "int8"
+    return "bf16" if half_counts() is not None else "fp32"
 
 
-def _open_gguf(
-    path: Path, device: Device, dtype: torch.dtype, cache: Path, progress: Report, stopped: Stopped
-) -> Opened:
-    header = read_header(path)
-    _heed(stopped)
+@dataclass(frozen=True)
+class Opening:
+    """What is to be loaded, and how."""
+
+    info: ModelInfo
+    device: Device
+    precision: Precision
+    cache_folder: Path
+    progress: Report
+    stopped: Stopped
+    sample: str = ""
+
+    @property
+    def path(self) -> Path:
+        return self.info.path
+
+    @property
+    def files(self) -> list[Path]:
+        """Where the weights are."""
+        return [self.path] if self.info.format == "gguf" else weight_files(self.path)
+
+    @property
+    def store(self) -> Store:
+        return Store(self.cache_folder / "weights")
+
+    def key(self, precision: Precision | None = None) -> str:
+        """The name of these weights in the store."""
+        return key_of(self.path, self.files, precision or self.precision)
+
+    @property
+    def rise(self) -> float:
+        """What int8 is known to cost this model in perplexity; 0 where that is not known."""
+        found = self.store.facts(self.key("int8")).get("rise")
+        return found if isinstance(found, float) else 0.0
+
+
+@dataclass
+class Opened:
+    """A filled network with what belongs to it. `packed`: it runs on our kernels."""
+
+    network: "PreTrainedModel"
+    tokenizer: Tokenizer
+    defaults: Sampling
+    precision: Precision
+    packed: bool = False
+
+
+def _open(opening: Opening) -> Opened:
+    return _open_gguf(opening) if opening.info.format == "gguf" else _open_folder(opening)
+
+
+def _exact(opening: Opening, opened: Opened, model: LanguageModel) -> bool:
+    """Whether this model's rows were found independent of each other; tried once per machine."""
+    if opened.packed:
+        attend(model)
+    elif opening.device == "cuda":
+        take_blocks(model)
+    store, key = opening.store, opening.key(opened.precision)
+    known = store.facts(key).get("exact")
+    here = stamp(model)
+    if isinstance(known, list) and known[0] == here:
+        return known[1] is True
+    opening.progress(Progress("exactness", 0, 1, "checks"))
+    found = check(model)
+    store.note(key, exact=[here, found])
+    return found
+
+
+def _cache_precision(model: LanguageModel) -> Precision:
+    if model.attends:
+        return "fp32"
+    names: dict[torch.dtype, Precision] = {dtype: name for name, dtype in DTYPES.items()}
+    return names.get(model.network.dtype, "fp32")
+
+
+def _notes(opening: Opening, opened: Opened, *, automatic: bool) -> tuple[Reason, ...]:
+    notes = []
+    percent = f"{100 * opening.rise:.1f}"
+    if opening.device == "cpu" and not opened.packed:
+        notes.append(
+            Reason(
+                "own_kernels",
+                "{name} runs on the library's own kernels, in {precision}: ours do not fit its "
+                "architecture yet.",
+                {"name": opening.info.name, "precision": opened.precision},
+            )
+        )
+    elif automatic and opened.precision == "bf16" and opening.rise > WORST_RISE:
+        notes.append(
+            Reason(
+                "int8_costs_quality",
+                "bf16 was chosen: int8 would raise the perplexity of {name} by {percent} %.",
+                {"name": opening.info.name, "percent": percent},
+            )
+        )
+    elif opened.precision == "int8" and opening.rise > WORST_RISE:
+        notes.append(
+            Reason(
+                "int8_is_worse",
+                "In int8 the perplexity of {name} is {percent} % higher.",
+                {"name": opening.info.name, "percent": percent},
+            )
+        )
+    return tuple(notes)
+
+
+def _open_gguf(opening: Opening) -> Opened:
+    header = read_header(opening.path)
+    _heed(opening.stopped)
     config = gguf_config.config_of(header)
-    tokenizer = _gguf_tokenizer(header, cache, progress, stopped)
-    _heed(stopped)
-    network = gguf_weights.empty_model(config, dtype, torch.device(device))
+    tokenizer = _gguf_tokenizer(header, opening.cache_folder, opening.progress, opening.stopped)
+    _heed(opening.stopped)
+    if opening.device == "cpu":
+        network = skeleton(config)
+        weights = gguf_weights.Reader(header, config, network, opening.stopped)
+        if _pack(opening, network, weights, tokenizer):
+            return Opened(network, tokenizer, Sampling(), opening.precision, packed=True)
+        config = gguf_config.config_of(header)
+    precision = _unpacked(opening)
+    network = gguf_weights.empty_model(config, DTYPES[precision], torch.device(opening.device))
     parameters = dict(network.named_parameters())
-    total = sum(p.numel() for p in parameters.values())
-    done = 0
+    done, total = 0, sum(p.numel() for p in parameters.values())
     with torch.no_grad():
-        for name, tensor in gguf_weights.tensors(header, config, network, stopped):
+        for name, tensor in gguf_weights.tensors(header, config, network, opening.stopped):
             parameters[name].copy_(tensor)
             done += tensor.numel()
-            progress(Progress("weights", done, total, "parameters"))
-    return network, tokenizer, Sampling()
+            opening.progress(Progress("weights", done, total, "parameters"))
+    return Opened(network, tokenizer, Sampling(), precision)
+
+
+def _pack(
+    opening: Opening, network: "PreTrainedModel", weights: Weights, tokenizer: Tokenizer
+) -> bool:
+    """Fill `network` with our kernels; whether it then runs.
+
+    Quantised weights are kept for the next time, and what int8 costs is measured the first time.
+    """
+    total = sum(p.numel() for p in network.parameters())
+    done = 0
+
+    def tell(numel: int) -> None:
+        nonlocal done
+        _heed(opening.stopped)
+        done = min(done + numel, total)
+        opening.progress(Progress("weights", done, total, "parameters"))
+
+    store, key = opening.store, opening.key()
+    keep = store if opening.precision in QUANTISED else None
+    items, _ = pack(network, weights, opening.precision, store=keep, key=key, done=tell)
+    network.requires_grad_(False).eval()
+    settle(network)
+    if not _runs(network):
+        return False
+    ids = tokenizer.encode(opening.sample) if opening.sample else []
+    if opening.precision == "int8" and len(ids) > 1 and "rise" not in store.facts(key):
+        opening.progress(Progress("quality", 0, 1, "checks"))
+        found = rise(network, items, weights, ids, lambda: _heed(opening.stopped))
+        store.note(key, rise=found)
+    return True
+
+
+def _runs(network: "PreTrainedModel") -> bool:
+    """Whether the network accepts what was put into it; exotic ones reach for its parts."""
+    try:
+        with torch.inference_mode():
+            found = network(input_ids=torch.tensor([[1, 2, 3]]), use_cache=False).logits
+    except (AttributeError, TypeError, ValueError, IndexError, RuntimeError) as error:
+        if out_of_memory(error):
+            raise
+        return False
+    return bool(torch.isfinite(found).all())
+
+
+def _unpacked(opening: Opening) -> Precision:
+    """The precision without our kernels. Raises Unsupported where there is none."""
+    if opening.precision not in QUANTISED:
+        return opening.precision
+    if opening.device == "cpu":
+        return "bf16"
+    raise Unsupported(
+        "quantised_gguf_device",
+        "A GGUF file cannot be loaded in {precision} on {device} yet. Choose bf16, or the "
+        "model's own folder.",
+        precision=opening.precision,
+        device=opening.device,
+    )
 
 
 def _heed(stopped: Stopped) -> None:
@@ -207,37 +421,54 @@ def _tokenizer_key(header: Header) -> str:
     return digest.hexdigest()[:32]
 
 
-def _open_folder(
-    path: Path, device: Device, dtype: torch.dtype, cache: Path, progress: Report, stopped: Stopped
-) -> Opened:
+def _open_folder(opening: Opening) -> Opened:
+    path = opening.path
     generation = _settings(path / "generation_config.json")
     config = _settings(path / "config.json")
-    _heed(stopped)
+    _heed(opening.stopped)
     tokenizer = _folder_tokenizer(path, generation, config)
-    _heed(stopped)
-    network = _folder_network(path, device, dtype, progress, stopped)
-    return network, tokenizer, _defaults(generation)
+    _heed(opening.stopped)
+    defaults = _defaults(generation)
+    if opening.device == "cpu":
+        network = _packed_folder(opening, tokenizer)
+        if network is not None:
+            return Opened(network, tokenizer, defaults, opening.precision, packed=True)
+    if opening.precision in QUANTISED and opening.device != "cpu":
+        network = _folder_network(opening, torch.bfloat16)
+        return Opened(network, tokenizer, defaults, opening.precision)
+    precision = _unpacked(opening)
+    network = _folder_network(opening, DTYPES[precision])
+    return Opened(network, tokenizer, defaults, precision)
 
 
-def _folder_network(
-    path: Path, device: Device, dtype: torch.dtype, progress: Report, stopped: Stopped
-) -> "PreTrainedModel":
-    from transformers import AutoModelForCausalLM
-    from transformers.utils import logging
+def _packed_folder(opening: Opening, tokenizer: Tokenizer) -> "PreTrainedModel | None":
+    """The network with our kernels, read tensor by tensor where names and shapes allow it."""
+    with _library_refusals(opening.path):
+        network = skeleton(_own_config(opening.path))
+        stored = FolderWeights(opening.files)
+        direct = not opening.info.quantisation and fits(network, stored.shapes())
+    if direct:
+        return network if _pack(opening, network, stored, tokenizer) else None
+    whole = torch.float32 if opening.precision == "fp32" else torch.bfloat16
+    network = _folder_network(opening, whole)
+    weights = NetworkWeights(network)
+    return network if _pack(opening, network, weights, tokenizer) else None
 
-    # advice to install packages is of no use to who cannot; failures raise
-    logging.set_verbosity_error()
+
+def _own_config(path: Path) -> "PreTrainedConfig":
+    from transformers import AutoConfig
+
+    config: PreTrainedConfig = AutoConfig.from_pretrained(
+        path, local_files_only=True, trust_remote_code=False
+    )
+    return config
+
+
+@contextlib.contextmanager
+def _library_refusals(path: Path) -> Iterator[None]:
+    """What transformers raises about a folder becomes ours."""
     try:
-        with _watched(progress, stopped):
-            network, report = AutoModelForCausalLM.from_pretrained(
-                path,
-                dtype=dtype,
-                device_map={"": device},
-                use_safetensors=True,
-                local_files_only=True,
-                trust_remote_code=False,
-                output_loading_info=True,
-            )
+        yield
     except (ValueError, KeyError, ImportError, AttributeError, TypeError, OSError) as error:
         raise Unsupported(
             "cannot_load",
@@ -245,6 +476,27 @@ def _folder_network(
             name=path.name,
             error=_first_line(error),
         ) from error
+
+
+def _folder_network(opening: Opening, dtype: torch.dtype) -> "PreTrainedModel":
+    from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
+
+    path = opening.path
+    settings = _quantisation(opening)
+    # advice to install packages is of no use to who cannot; failures raise
+    logging.set_verbosity_error()
+    with _library_refusals(path), _watched(opening.progress, opening.stopped):
+        network, report = AutoModelForCausalLM.from_pretrained(
+            path,
+            dtype=dtype,
+            device_map={"": opening.device},
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            **settings,
+        )
     missing = sorted({*report["missing_keys"], *(k[0] for k in report["mismatched_keys"])})
     if missing:
         raise Incomplete(
@@ -254,6 +506,20 @@ def _folder_network(
             tensor=missing[0],
         )
     return network
+
+
+def _quantisation(opening: Opening) -> dict[str, Any]:
+    """What transformers is told of quantised weights: the folder's, or such as it is to make."""
+    method, precision, device = opening.info.quantisation, opening.precision, opening.device
+    found = None
+    if method:
+        config = _settings(opening.path / "config.json")
+        stored = config.get("quantization_config") or config["text_config"]["quantization_config"]
+        with _library_refusals(opening.path):
+            found = quantised.as_stored(method, stored, precision, device)
+    elif precision in QUANTISED and device != "cpu":
+        found = quantised.made_at_load(precision, device)
+    return {} if found is None else {"quantization_config": found}
 
 
 def _first_line(error: BaseException) -> str:

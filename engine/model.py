@@ -1,25 +1,19 @@
 """A language model with its cache: token ids in, logits out. The only place that runs one."""
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from engine.cache import Cache
-from engine.errors import Cancelled
+from engine.errors import Cancelled, Reason
+from engine.kernels.attention import NAME
+from engine.kernels.network import kernels, release
+from engine.runner import AnyRows, Blocks, Runner
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-# Prompt positions are computed in chunks that end at multiples of this, so that how a prompt is
-# split does not depend on what was cached. At 128 a layer of a 1.5B model takes 0.2 s on two slow
-# CPU cores: a stop, asked for between layers, is heard in time.
-PREFILL_CHUNK = 128
-
-
-def next_border(position: int) -> int:
-    """The end of the prompt chunk that `position` lies in."""
-    return (position // PREFILL_CHUNK + 1) * PREFILL_CHUNK
 
 
 class LanguageModel:
@@ -33,60 +27,85 @@ class LanguageModel:
         self.network = network
         self.context = context
         self.device = network.device
-        self.cache = Cache(network.config)
+        self.runner: Runner = AnyRows(network)
         self.stopped: Callable[[], bool] = lambda: False
-        self.vocab_size = int(network.get_output_embeddings().weight.shape[0])
-        for layer in _layers(network):
+        output: Any = network.get_output_embeddings()
+        self.vocab_size = int(output.out_features)
+        for layer in layers(network):
             layer.register_forward_pre_hook(self._check_stop)
+
+    @property
+    def cache(self) -> Cache:
+        """What it has been fed."""
+        return self.runner.cache
+
+    @property
+    def notes(self) -> list[Reason]:
+        """What could not be done for this model, and why."""
+        return self.runner.notes
+
+    def compute_in_blocks(self, yes: bool = True) -> None:
+        """Compute answers in blocks of one shape from now on, or no more; nothing is held then."""
+        self.runner.close()
+        if yes:
+            self.runner = Blocks(self.network, self.context, self._check_stop)
+        else:
+            self.runner = AnyRows(self.network)
+
+    @property
+    def attends(self) -> bool:
+        """Whether it attends by our function, over keys and values kept in float32."""
+        return bool(self.network.config._attn_implementation == NAME)
 
     @property
     def memory_bytes(self) -> int:
         """Bytes of the weights; a matrix that serves twice counts once."""
-        tensors = {p.data_ptr(): p for p in self.network.parameters()}.values()
-        return sum(p.numel() * p.element_size() for p in tensors)
+        held = chain(self.network.parameters(), self.network.buffers())
+        tensors = {t.data_ptr(): t for whole in held for t in _parts(whole)}.values()
+        packed = sum(kernel.nbytes for kernel in kernels(self.network))
+        loose: int = sum(p.numel() * p.element_size() for p in tensors)
+        return packed + loose
 
-    def feed(self, tokens: Sequence[int]) -> None:
+    def close(self) -> None:
+        """Give all memory back; the model cannot run any more."""
+        self.runner.close()
+        release(self.network)
+        self.network.to("meta")
+
+    def feed(self, tokens: Sequence[int], answers: Sequence[range] = ()) -> None:
         """Take `tokens` into the cache, chunk by chunk.
 
-        Raises Cancelled when `stopped` says so; the cache then holds the chunks done.
+        `answers` are the positions in the whole text that belong to answers: where how a row is
+        computed follows from its role (`runner`), they are computed as answers were. Raises
+        Cancelled when `stopped` says so; the cache then holds the chunks done.
         """
-        start = 0
-        while start < len(tokens):
-            chunk = tokens[start : start + next_border(self.cache.length) - self.cache.length]
-            self._pass(chunk, rows=1)
-            start += len(chunk)
+        self.runner.feed(tokens, answers)
 
     def forward(self, tokens: Sequence[int], rows: int = 1) -> torch.Tensor:
-        """Feed `tokens`; the logits that follow each of the last `rows` of them, [rows, vocab].
+        """Feed `tokens`, of an answer; the logits that follow each of the last `rows` of them.
 
-        Raises Cancelled as `feed` does.
+        [rows, vocab]. Raises Cancelled as `feed` does.
         """
-        last = max(rows, 1)
-        if len(tokens) > max(PREFILL_CHUNK, last):
-            self.feed(tokens[: len(tokens) - last])
-            tokens = tokens[len(tokens) - last :]
-        return self._pass(tokens, last)
+        return self.runner.forward(tokens, rows)
 
-    @torch.inference_mode()
-    def _pass(self, tokens: Sequence[int], rows: int) -> torch.Tensor:
-        ids = torch.tensor([tokens], dtype=torch.long, device=self.device)
-        try:
-            out = self.network(
-                input_ids=ids, cache=self.cache.opened(), use_cache=True, logits_to_keep=rows
-            )
-        except BaseException:
-            self.cache.broke(len(tokens))
-            raise
-        self.cache.grew(len(tokens))
-        logits: torch.Tensor = out.logits[0]
-        return logits
+    def rewind(self, length: int, total: int, answers: Sequence[range] = ()) -> None:
+        """Hold at most `length` tokens, and none that would be computed in another way if a text
+        of `total` tokens with these `answers` were fed anew.
+        """
+        self.runner.rewind(length, total, answers)
 
     def _check_stop(self, *_: Any) -> None:
         if self.stopped():
             raise Cancelled()
 
 
-def _layers(network: torch.nn.Module) -> list[torch.nn.Module]:
+def _parts(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """The tensors that hold a quantised one's numbers; a plain tensor itself."""
+    flatten = getattr(tensor, "__tensor_flatten__", None)
+    return [tensor] if flatten is None else [getattr(tensor, name) for name in flatten()[0]]
+
+
+def layers(network: torch.nn.Module) -> list[torch.nn.Module]:
     """The decoder's layers: the longest list of modules; models name it differently."""
     lists = [m for m in network.modules() if isinstance(m, torch.nn.ModuleList)]
     return list(max(lists, key=len, default=[]))

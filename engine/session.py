@@ -25,6 +25,7 @@ from engine.api import (
     Sampling,
     Usage,
 )
+from engine.controller import Automatic, Controller, FixedLength
 from engine.decode import decode
 from engine.devices import release
 from engine.drafters import BUILT_IN
@@ -34,7 +35,7 @@ from engine.drafters.small_model import SmallModelDrafter
 from engine.errors import Cancelled, ContextFull, DraftRefused, EngineError, LoadError, Reason
 from engine.library.inspect import inspect, read_vocabulary
 from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
-from engine.model import next_border
+from engine.roles import next_border
 from engine.sampling import Noise, Policy, resolve
 from engine.text import Detokenizer, Piece, StopStrings, Thinking
 from engine.tokenizer import Prompt
@@ -55,13 +56,20 @@ def _unheard(progress: Progress) -> None:
 
 
 class Session:
-    """One target, at most one draft, and the tokens that their caches hold."""
+    """One target, at most one draft, and the tokens that their caches hold.
 
-    def __init__(self, cache_folder: Path, target: LoadedModel | None = None) -> None:
+    `sample` is the text on which it is measured what quantising costs a model.
+    """
+
+    def __init__(
+        self, cache_folder: Path, target: LoadedModel | None = None, *, sample: str = ""
+    ) -> None:
         self._cache_folder = cache_folder
+        self._sample = sample
         self._target = target
         self._draft: LoadedModel | None = None
         self._drafter: Drafter = NoDrafter()
+        self._controller = Automatic(self._drafter.default_length)
         self._tokens: list[int] = []
         self._running: Generator[Chunk] | None = None
 
@@ -95,6 +103,7 @@ class Session:
             cache_folder=self._cache_folder,
             device=device,
             precision=precision,
+            sample=self._sample,
             progress=progress,
             stopped=stopped,
         )
@@ -134,6 +143,7 @@ class Session:
             cache_folder=self._cache_folder,
             device=loaded.device,
             precision=precision or loaded.precision,
+            sample=self._sample,
             progress=progress,
             stopped=stopped,
         )
@@ -142,6 +152,7 @@ class Session:
     def use(self, drafter: Drafter) -> None:
         """Draft with `drafter` from now on; the caller keeps what it is made of."""
         self._drafter = CarefulDrafter(drafter)
+        self._controller = Automatic(drafter.default_length)
 
     def close(self) -> None:
         """Give all memory back."""
@@ -155,6 +166,7 @@ class Session:
         """Empty every cache and learned table, as a new session would have them."""
         self.target.model.cache.empty()
         self._drafter.reset()
+        self._controller = Automatic(self._drafter.default_length)
         self._tokens = []
 
     def reply(
@@ -181,17 +193,20 @@ class Session:
         self._running = answer.chunks()
         return self._running
 
-    def rewind(self, tokens: Sequence[int]) -> int:
-        """Cut every cache to what it shares with `tokens`; how many the target still holds."""
+    def rewind(self, tokens: Sequence[int], answers: Sequence[range] = ()) -> int:
+        """Cut every cache to what it shares with `tokens`; how many the target still holds.
+
+        `answers` are the positions of answers in them.
+        """
         shared = _shared(self._tokens, tokens)
         keep = min(shared, len(tokens) - 1)
-        self.target.model.cache.crop_to(keep)
+        self.target.model.rewind(keep, len(tokens) - 1, answers)
         self._drafter.settle(keep)
         self._tokens = list(tokens)
         return self.target.model.cache.length
 
     def _drop_draft(self) -> None:
-        self._drafter = NoDrafter()
+        self.use(NoDrafter())
         if self._draft is not None:
             self._draft.close()
         self._draft = None
@@ -284,12 +299,12 @@ class _Answer:
         yield self._last()
 
     def _prefill(self, began: float) -> Iterator[Chunk]:
-        cached = self.session.rewind(self.tokens)
+        cached = self.session.rewind(self.tokens, self.prompt.answers)
         self.usage = replace(self.usage, cached_tokens=cached)
         done, total = cached, self.start - 1
         while done < total:
             step = self.tokens[done : min(total, next_border(done))]
-            self.model.feed(step)
+            self.model.feed(step, self.prompt.answers)
             done += len(step)
             yield Chunk(usage=self.usage, prefilled=Progress("prefill", done, total, "tokens"))
         self.session._drafter.prefill(self.tokens[:-1])
@@ -304,23 +319,17 @@ class _Answer:
             self.tokenizer.eos_ids,
         )
         drafter = self.session._drafter
-        length = self.drafting.length
-        rounds = decode(
-            self.model,
-            drafter,
-            self.tokens,
-            policy,
-            draft_length=drafter.default_length if length is None else length,
-            limit=self.limit,
-        )
-        paused: Reason | None = None
+        controller = self._controller()
+        rounds = decode(self.model, drafter, controller, self.tokens, policy, limit=self.limit)
+        told: set[str] = set()
         try:
             for new, stats in rounds:
                 taken, piece = self._take(new)
                 stats = _cut(stats, len(new), taken)
                 self._count(stats, began)
-                notices = () if drafter.pause in (None, paused) else (drafter.pause,)
-                paused = drafter.pause
+                pause = drafter.pause or controller.pause
+                notices = () if pause is None or pause.code in told else (pause,)
+                told.update(notice.code for notice in notices)
                 yield self._chunk(piece, new[:taken], stats, notices)
                 if self.finish is not None:
                     break
@@ -331,6 +340,12 @@ class _Answer:
             self._forget_after_stop()
         if self.finish is None:
             self._reached_limit()
+
+    def _controller(self) -> Controller:
+        if self.drafting.length is not None:
+            return FixedLength(self.drafting.length)
+        self.session._controller.begin()
+        return self.session._controller
 
     def _reached_limit(self) -> None:
         if self.limit < self.model.context:

@@ -17,6 +17,7 @@ from engine.api import (
     Loaded,
     Message,
     ModelInfo,
+    Precision,
     Progress,
     RoundStats,
     Sampling,
@@ -41,6 +42,14 @@ def info(path: Path, parameters: int = 7_600_000_000, **changes: object) -> Mode
         parameters=parameters,
         context=32_768,
         licence="Apache-2.0",
+        vocab_size=152_064,
+        linear=parameters * 6 // 7,
+        linear_rows=1_000_000,
+        embedding=parameters // 14,
+        head=parameters // 14,
+        other=350_000,
+        cache_widths=(1_024,) * 28,
+        cache_windows=(0,) * 28,
     )
     return replace(base, **changes)
 
@@ -131,7 +140,8 @@ class ScriptedSession:
     """A session that says what it was given.
 
     `script` holds a chunk list for each reply, an exception among them is raised at its place;
-    `pause` seconds lie between two chunks. A stop ends the reply with a cancelled chunk.
+    `pause` seconds lie between two chunks. A stop ends the reply with a cancelled chunk. `auto`
+    is the precision it takes where none is asked for; `precisions` are those that were asked for.
     """
 
     def __init__(self, *script: Sequence[Chunk | Exception], pause: float = 0.0) -> None:
@@ -141,6 +151,11 @@ class ScriptedSession:
         self.drafting: list[Drafting] = []
         self.choices: list[str | Path] = []
         self.loads: list[Path] = []
+        self.precisions: list[Precision | None] = []
+        self.draft_precisions: list[Precision | None] = []
+        self.auto: Precision = "fp32"
+        self.bit_exact = False
+        self.notes: tuple[Reason, ...] = ()
         self.load_error: Exception | None = None
         self.draft_error: Exception | None = None
         self.load_hold = threading.Event()
@@ -153,7 +168,12 @@ class ScriptedSession:
         self.threads: set[str] = set()
 
     def load_target(
-        self, path: Path, *, progress: Callable[[Progress], None], stopped: Callable[[], bool]
+        self,
+        path: Path,
+        *,
+        precision: Precision | None,
+        progress: Callable[[Progress], None],
+        stopped: Callable[[], bool],
     ) -> Loaded:
         self._note()
         progress(Progress("load", 45_000_000, 98_000_000))
@@ -163,12 +183,25 @@ class ScriptedSession:
         if self.load_error is not None:
             raise self.load_error
         self.loads.append(path)
-        return Loaded(info(path), "cpu", "fp32", 8_192, f"vocabulary of {path}", Sampling(), 1, 0.5)
+        self.precisions.append(precision)
+        return Loaded(
+            info(path),
+            "cpu",
+            precision or self.auto,
+            8_192,
+            f"vocabulary of {path}",
+            Sampling(),
+            1,
+            0.5,
+            bit_exact=self.bit_exact,
+            notes=self.notes,
+        )
 
     def choose_draft(
         self,
         choice: str | Path,
         *,
+        precision: Precision | None,
         progress: Callable[[Progress], None],
         stopped: Callable[[], bool],
     ) -> None:
@@ -179,6 +212,7 @@ class ScriptedSession:
         if self.draft_error is not None:
             raise self.draft_error
         self.choices.append(choice)
+        self.draft_precisions.append(precision)
 
     def reply(
         self,

@@ -6,6 +6,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from engine.api import Sampling
+from engine.controller import Controller, FixedLength
 from engine.decode import decode
 from engine.drafters.base import Drafter, NoDrafter
 from engine.errors import Reason
@@ -74,23 +75,16 @@ def run(
     prompt: Sequence[int],
     *,
     tokens: int,
-    draft_length: int,
+    draft_length: int | Controller,
     choose: Policy,
 ) -> tuple[list[int], int, int]:
     """The new ids, and how many tokens were drafted and accepted for them."""
     target.cache.empty()
     drafter.reset()
     text = list(prompt)
-    rounds = list(
-        decode(
-            target,
-            drafter,
-            text,
-            choose,
-            draft_length=draft_length,
-            limit=len(prompt) + tokens,
-        )
-    )
+    if isinstance(draft_length, int):
+        draft_length = FixedLength(draft_length)
+    rounds = list(decode(target, drafter, draft_length, text, choose, limit=len(prompt) + tokens))
     drafted = sum(stats.drafted for _, stats in rounds)
     accepted = sum(stats.accepted for _, stats in rounds)
     return text[len(prompt) :], drafted, accepted

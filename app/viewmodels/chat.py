@@ -201,6 +201,7 @@ class Chat(QObject):
         self._settle()
         if turn is not None:
             turn.running = False
+            self._models.measured(turn.usage)
             self.turn_ended.emit(turn)
             if turn.finish in (None, Finish.CANCELLED, Finish.CONTEXT, Finish.MEMORY):
                 self._return_unanswered(turn)

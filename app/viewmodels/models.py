@@ -12,19 +12,21 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.settings import Settings
-from app.viewmodels import words
+from app.viewmodels import precisions, words
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Property
+from app.viewmodels.precisions import Badge
 from app.viewmodels.rows import Row, draft_rows, target_rows
 from app.viewmodels.shelf import Judgement, Offer, ShelfLike
 from app.worker import Job, Task, Worker
-from engine.api import Drafting, Kind, Loaded, Progress, Verification
+from engine.api import Drafting, Kind, Loaded, Precision, Progress, Usage, Verification
 from engine.errors import Reason
 from engine.guidance import Verdict
 from engine.library.scan import Entry
 
 NONE, NGRAM = "none", "ngram"
 KEEP_MS = 500  # a slider changes the settings with every step
+MEASURABLE = 32  # tokens of an answer whose speed says something
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,10 @@ class Models(QObject):
     loading_share_changed = Signal(object)
     targets_changed = Signal(object)
     drafts_changed = Signal(object)
+    target_precisions_changed = Signal(object)
+    draft_precisions_changed = Signal(object)
+    precision_changed = Signal(object)
+    badge_changed = Signal(object)
     draft_changed = Signal(object)
     choosing_changed = Signal(object)
     fitting_changed = Signal(object)
@@ -56,6 +62,10 @@ class Models(QObject):
     loading_share = Property[float](0.0)
     targets = Property[tuple[Row, ...]](())
     drafts = Property[tuple[Row, ...]](())
+    target_precisions = Property[tuple[Row, ...]](())
+    draft_precisions = Property[tuple[Row, ...]](())  # empty where no model drafts
+    precision = Property[str]("")  # the target's, in words
+    badge = Property[Badge | None](None)
     draft = Property[str](NONE)
     choosing = Property[bool](False)  # a draft was asked for
     fitting = Property[bool](False)  # and is a model that must be loaded
@@ -82,7 +92,9 @@ class Models(QObject):
         self._refusal: Reason | None = None
         self._target_path: Path | None = None
         self._loading_path: Path | None = None
+        self._loading_precision: Precision | None = None
         self._loading_draft = ""
+        self._loading_draft_precision: Precision | None = None
         self._next_draft = ""
         self._fetch_began = 0.0
         self.settings = settings
@@ -98,15 +110,15 @@ class Models(QObject):
 
     def choose_target(self, key: str) -> None:
         """Load the model at path `key`; the one that runs stays until that has worked."""
-        if self._loading_path is not None or key == self.target_key:
-            return
-        self._alerts.dismiss()
-        self._next_draft = ""
-        self._loading_path = Path(key)
-        self.loading_share = 0.0
-        self.loading = self.tr("Loading {name}").format(name=self._name(Path(key)))
-        self._worker.load_target(Path(key))
-        self._show()
+        if key != self.target_key:
+            self._load_target(key, self.settings.precisions.get(key))
+
+    def choose_precision(self, key: str) -> None:
+        """Run the target in the precision `key`, or "auto": it is loaded anew, and runs as it did
+        until that has worked."""
+        chosen = precisions.named(key)
+        if self.target_key and chosen != self._chosen_precision:
+            self._load_target(self.target_key, chosen)
 
     def choose_draft(self, key: str) -> None:
         """Draft with "none", "ngram" or the model at path `key`; while another draft is loaded,
@@ -116,11 +128,28 @@ class Models(QObject):
             self._show()
             return
         if key != self.draft:
-            self._load_draft(key)
+            self._load_draft(key, self._draft_precision(key))
+
+    def choose_draft_precision(self, key: str) -> None:
+        """Run the draft in the precision `key`, or "same" for the target's: it is loaded anew."""
+        chosen = precisions.named(key)
+        free = not self._loading_draft and self._loading_path is None
+        if free and self.draft_precisions and chosen != self._draft_precision(self.draft):
+            self._load_draft(self.draft, chosen)
 
     def draft_with(self, *, length: int | None, verification: Verification) -> None:
         """Set how many tokens are drafted (None: automatic) and how they are judged."""
         self._remember(replace(self.settings, draft_length=length, verification=verification))
+        self._show_running()
+
+    def measured(self, usage: Usage) -> None:
+        """Keep the speed of an answer made without a draft, where it is long enough."""
+        speed = usage.tokens_per_second
+        if self.loaded is None or usage.drafted or usage.tokens < MEASURABLE or speed is None:
+            return
+        precision = self.loaded.precision
+        self._remember(self.settings.with_speed(self.target_key, precision, speed))
+        self._show_running()
 
     def show_sidebar(self, wanted: bool) -> None:
         """Whether the sidebar stands beside the chat where there is room."""
@@ -159,6 +188,15 @@ class Models(QObject):
         return self._name(self._target_path) if self._target_path else ""
 
     @property
+    def _chosen_precision(self) -> Precision | None:
+        """The one that the user wants the target to have; None: automatic."""
+        return self.settings.precisions.get(self.target_key)
+
+    def _draft_precision(self, key: str) -> Precision | None:
+        """The one that the user wants a draft to have; None: its target's."""
+        return self.settings.draft_precisions.get(key)
+
+    @property
     def draft_name(self) -> str:
         """The draft in words, empty without one."""
         if self.draft == NONE:
@@ -187,6 +225,7 @@ class Models(QObject):
     def _failed(self, job: Job, reason: Reason) -> None:
         match job:
             case Job.LOAD:
+                self._forget_target_precision()
                 self._target_settled(None)
             case Job.DRAFT:
                 self._draft_lost()
@@ -225,20 +264,38 @@ class Models(QObject):
             self._judge()
         self.settled.emit()
 
+    def _load_target(self, key: str, precision: Precision | None) -> None:
+        if self._loading_path is not None:
+            return
+        self._alerts.dismiss()
+        self._next_draft = ""
+        self._loading_path, self._loading_precision = Path(key), precision
+        self.loading_share = 0.0
+        self.loading = self.tr("Loading {name}").format(name=self._name(Path(key)))
+        self._worker.load_target(Path(key), precision)
+        self._show()
+
     def _target_settled(self, loaded: Loaded | None) -> None:
         path, self._loading_path = self._loading_path, None
         if loaded is not None:
             self._target_path = path
+            self._remember(self.settings.with_target(self.target_key, self._loading_precision))
             self.draft = NONE
             self.loaded = loaded
             self._refusal = self._shelf.refusal(loaded.info)
             self._verdicts = {}
-            self._remember(replace(self.settings, target=self.target_key))
             self._judge()
             self._restore_draft()
         self.loading = ""
         self._show()
         self.settled.emit()
+
+    def _forget_target_precision(self) -> None:
+        """A kept precision that failed is not tried for ever: the next time it is automatic."""
+        key, failed = str(self._loading_path), self._loading_precision
+        if failed is not None and failed == self.settings.precisions.get(key):
+            kept = {path: p for path, p in self.settings.precisions.items() if path != key}
+            self._remember(replace(self.settings, precisions=kept))
 
     def _restore_draft(self) -> None:
         """The draft last used with this target; at first the one that needs no memory."""
@@ -247,10 +304,10 @@ class Models(QObject):
         if self._refusal is None:
             self.choose_draft(last if known else NGRAM)
 
-    def _load_draft(self, key: str) -> None:
+    def _load_draft(self, key: str, precision: Precision | None) -> None:
         self._alerts.dismiss()
-        self._loading_draft = key
-        self._worker.choose_draft(key if key in (NONE, NGRAM) else Path(key))
+        self._loading_draft, self._loading_draft_precision = key, precision
+        self._worker.choose_draft(key if key in (NONE, NGRAM) else Path(key), precision)
         self._show()
 
     def _draft_settled(self, key: str | None) -> None:
@@ -263,13 +320,18 @@ class Models(QObject):
             if not self._next_draft:
                 self._worker.choose_draft(NONE)
         if key == asked:
-            self._remember(self.settings.with_draft(self.target_key, asked))
+            kept = self.settings.with_draft(self.target_key, asked)
+            self._remember(kept.with_draft_precision(asked, self._loading_draft_precision))
         self._show()
         self._take_next_draft()
 
     def _draft_lost(self) -> None:
-        """A draft that cannot be loaded turns drafting off; the chat goes on without it."""
-        self._loading_draft = ""
+        """A draft that cannot be loaded turns drafting off; the chat goes on without it. A kept
+        precision that failed is not tried for ever."""
+        key, self._loading_draft = self._loading_draft, ""
+        failed = self._loading_draft_precision
+        if failed is not None and failed == self._draft_precision(key):
+            self._remember(self.settings.with_draft_precision(key, None))
         self.draft = NONE
         self._show()
         self._take_next_draft()
@@ -278,7 +340,7 @@ class Models(QObject):
         """What was chosen while another draft was loaded."""
         key, self._next_draft = self._next_draft, ""
         if key:
-            self._load_draft(key)
+            self._load_draft(key, self._draft_precision(key))
 
     def _judge(self) -> None:
         """Have every other model judged as a draft for the target."""
@@ -335,6 +397,27 @@ class Models(QObject):
         self.drafts = (
             draft_rows(self._entries, chosen, self._loading_draft, self._verdicts, self._refusal)
             if self.loaded is not None
+            else ()
+        )
+        self._show_running()
+
+    def _show_running(self) -> None:
+        """How target and draft run, and how else they could."""
+        loaded, settings = self.loaded, self.settings
+        if loaded is None:
+            return
+        chosen, speeds = self._chosen_precision, settings.speeds
+        self.badge = precisions.exactness(loaded, settings.verification)
+        self.precision = precisions.in_words(loaded, chosen)
+        self.target_precisions = precisions.target_precisions(
+            loaded, chosen, speeds.get(self.target_key, {})
+        )
+        draft = next((e for e in self._entries if str(e.path) == self.draft), None)
+        info = draft.info if draft is not None else None
+        chosen = self._draft_precision(self.draft)
+        self.draft_precisions = (
+            precisions.draft_precisions(info, loaded, chosen, speeds.get(self.draft, {}))
+            if info is not None
             else ()
         )
 

@@ -24,8 +24,8 @@ _TONES: dict[Level, Tone] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One line to choose from. `word` opens the second line and carries the tone; without a
-    key the row is a heading."""
+    """One line to choose from. `word` opens the second line and carries the tone, `aside` stands
+    at the right of the name; without a key the row is a heading."""
 
     key: str
     name: str
@@ -34,6 +34,7 @@ class Row:
     tone: Tone = "plain"
     tooltip: str = ""
     checked: bool = False
+    aside: str = ""
 
     @property
     def usable(self) -> bool:
@@ -46,10 +47,12 @@ def _tr(text: str) -> str:
 
 
 def facts(info: ModelInfo) -> str:
-    """ "7.6 billion parameters, 32k context, Apache-2.0", as far as the files say."""
+    """ "7.6 billion parameters, Q4_K_M, 32k context, Apache-2.0", as far as the files say."""
     parts = []
     if info.parameters is not None:
         parts.append(words.parameters(info.parameters))
+    if info.quantisation:
+        parts.append(info.quantisation)
     if info.context is not None:
         parts.append(words.context(info.context))
     if info.licence:

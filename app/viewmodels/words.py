@@ -33,6 +33,19 @@ def megabytes(number: int) -> str:
     return f"{number / 1e6:.0f} MB"
 
 
+def gibibytes(number: int) -> str:
+    """Bytes of memory: "1.6 GiB", "0.18 GiB" (powers of two)."""
+    amount = number / 2**30
+    return f"{amount:.1f} GiB" if amount >= 1 else f"{amount:.2f} GiB"
+
+
+def speed(rate: float | None) -> str:
+    """Tokens per second: "14 tok/s", "2.6 tok/s"; a dash for what was never tried."""
+    if rate is None:
+        return DASH
+    return f"{rate:.0f} tok/s" if rate >= 10 else f"{rate:.1f} tok/s"
+
+
 def parameters(number: int) -> str:
     """ "7.6 billion parameters", "135 million parameters"."""
     if number >= 1e9:

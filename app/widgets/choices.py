@@ -81,7 +81,7 @@ class _Rows(QAbstractListModel):
             return tooltip(row.tooltip or f"{row.name}\n{row.word} {row.detail}".strip())
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             chosen = self.tr("Chosen") if row.checked else ""
-            said = (row.name, f"{row.word} {row.detail}".strip(), chosen)
+            said = (row.name, row.aside, f"{row.word} {row.detail}".strip(), chosen)
             return ". ".join(part for part in said if part)
         if role == Qt.ItemDataRole.CheckStateRole and row.key:
             return Qt.CheckState.Checked if row.checked else Qt.CheckState.Unchecked
@@ -146,12 +146,13 @@ class _Painter(QStyledItemDelegate):
     def _name(self, painter: QPainter, rect: QRect, row: Row, colours: QPalette) -> None:
         font = resources.font("name" if row.usable else "body")
         metrics = QFontMetrics(font)
-        room = rect.width() - TEXT_LEFT - LEFT
+        base = rect.top() + 5 + metrics.ascent()
+        room = rect.width() - TEXT_LEFT - LEFT - _aside(painter, rect, row, base)
         painter.setFont(font)
         painter.setPen(resources.colour("text" if row.usable else "text3"))
         painter.drawText(
             rect.left() + TEXT_LEFT,
-            rect.top() + 5 + metrics.ascent(),
+            base,
             metrics.elidedText(row.name, Qt.TextElideMode.ElideMiddle, room),
         )
 
@@ -185,6 +186,19 @@ def _radio(painter: QPainter, rect: QRect, row: Row, colours: QPalette) -> None:
     painter.setPen(QPen(edge, 1.2))
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawEllipse(box.adjusted(0.6, 0.6, -0.6, -0.6))
+
+
+def _aside(painter: QPainter, rect: QRect, row: Row, base: int) -> int:
+    """The number at the right of the name and its unit; pixels that they take."""
+    number, space, unit = row.aside.partition(" ")
+    right = rect.right() - LEFT
+    for text, role, ink in ((space + unit, "body", "text2"), (number, "name", "text")):
+        font = resources.font(role, tabular=True)
+        right -= QFontMetrics(font).horizontalAdvance(text)
+        painter.setFont(font)
+        painter.setPen(resources.colour(ink))
+        painter.drawText(right, base, text)
+    return rect.right() - LEFT - right + (LEFT if number else 0)
 
 
 def _status(painter: QPainter, rect: QRect, row: Row, colours: QPalette) -> None:

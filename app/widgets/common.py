@@ -7,8 +7,9 @@ import html
 from typing import Literal
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QFrame,
     QLabel,
     QPushButton,
@@ -140,6 +141,45 @@ class IconButton(QToolButton):
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._dress()
+
+
+class CardButton(QAbstractButton):
+    """A part of a card as one button; what it shows is in its layout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("cardButton")
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def sizeHint(self) -> QSize:
+        held = self.layout()
+        return held.sizeHint() if held is not None else QSize(200, 48)
+
+    def heightForWidth(self, width: int) -> int:
+        held = self.layout()
+        return held.totalHeightForWidth(width) if held is not None else 48
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            self.update()
+        return super().event(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        if self.isDown() or self.underMouse():
+            fill = "selected" if self.isDown() else "hover"
+            painter.setBrush(resources.colour(fill))
+            painter.drawRoundedRect(self.rect(), 7, 7)
+        if self.hasFocus():
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(resources.colour("accent"), 2))
+            painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 7, 7)
 
 
 class Elided(QLabel):

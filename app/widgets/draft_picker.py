@@ -7,11 +7,12 @@ from app.settings import Settings
 from app.viewmodels.binding import bind
 from app.viewmodels.models import Models
 from app.viewmodels.rows import Row
-from app.widgets.choices import ChoiceList
+from app.widgets.choices import MAX_HEIGHT, ChoiceList
 from app.widgets.common import Button, label, rule
 from app.widgets.popover import Popover
 
 LONGEST = 16
+LEAST = 120  # pixels of the list of precisions, however low the screen is
 
 
 class DraftPicker(QWidget):
@@ -31,7 +32,7 @@ class DraftPicker(QWidget):
         )
         self.popover = DraftOptions(self, models)
         self._build()
-        self.options.clicked.connect(lambda: self.popover.open_under(self.options))
+        self.options.clicked.connect(self._open)
         self.choices.chosen.connect(models.choose_draft)
         bind(models, Models.drafts, self.update_rows)
         bind(models, Models.settings, self.update_options)
@@ -52,6 +53,10 @@ class DraftPicker(QWidget):
         column.addWidget(self._card)
         column.addWidget(self._none)
 
+    def _open(self) -> None:
+        self.popover.fit(self.screen().availableGeometry().height())
+        self.popover.open_under(self.options)
+
     def update_rows(self, rows: tuple[Row, ...]) -> None:
         self.choices.show_rows(rows)
         self._card.setVisible(bool(rows))
@@ -65,7 +70,7 @@ class DraftPicker(QWidget):
 
 
 class DraftOptions(Popover):
-    """Draft length and verification."""
+    """Draft length and verification, and the precision of a draft that is a model."""
 
     def __init__(self, parent: QWidget, models: Models) -> None:
         super().__init__(parent, parent.tr("Draft options"), 320)
@@ -74,7 +79,9 @@ class DraftOptions(Popover):
         self.auto.toggled.connect(self._apply)
         self.slider.valueChanged.connect(self._apply)
         self.rules.chosen.connect(self._judge_by)
+        self.precisions.chosen.connect(models.choose_draft_precision)
         bind(models, Models.settings, self.update_settings)
+        bind(models, Models.draft_precisions, self.update_precisions)
 
     def _build(self) -> None:
         self.auto = Button(self.tr("Auto"), kind="flat", role="caption")
@@ -99,6 +106,14 @@ class DraftOptions(Popover):
         self.column.addWidget(rule())
         self.column.addWidget(label(self.tr("Verification"), "heading"))
         self.column.addWidget(self.rules)
+        self.precisions = ChoiceList(self.tr("Precisions of the draft"))
+        self._of_a_model = (
+            rule(),
+            label(self.tr("Precision of the draft"), "heading"),
+            self.precisions,
+        )
+        for widget in self._of_a_model:
+            self.column.addWidget(widget)
 
     def update_settings(self, settings: Settings) -> None:
         length = settings.draft_length
@@ -112,6 +127,17 @@ class DraftOptions(Popover):
             widget.blockSignals(False)
         self._value.setText(self.tr("automatic") if length is None else _length(self, length))
         self.rules.show_rows(self._rules(settings.verification))
+
+    def fit(self, room: int) -> None:
+        """Be at most `room` pixels high: the list of precisions scrolls then."""
+        self.precisions.limit_height(MAX_HEIGHT)
+        others = self.sizeHint().height() - self.precisions.height()
+        self.precisions.limit_height(max(room - others, LEAST))
+
+    def update_precisions(self, rows: tuple[Row, ...]) -> None:
+        self.precisions.show_rows(rows)
+        for widget in self._of_a_model:
+            widget.setVisible(bool(rows))
 
     def _rules(self, chosen: str) -> tuple[Row, ...]:
         return (

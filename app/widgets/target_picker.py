@@ -1,24 +1,16 @@
 """The card of the target: what runs, how, and the list to choose another from."""
 
-from PySide6.QtCore import QEvent, QPoint, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import (
-    QAbstractButton,
-    QFrame,
-    QGridLayout,
-    QHBoxLayout,
-    QSizePolicy,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
-from app import resources
 from app.viewmodels.binding import bind
 from app.viewmodels.models import Models
+from app.viewmodels.precisions import Badge
 from app.viewmodels.rows import facts
 from app.widgets.choices import ChoiceList
-from app.widgets.common import Elided, Glyph, Meter, label, rule
+from app.widgets.common import CardButton, Elided, Glyph, Meter, label, rule, tooltip
 from app.widgets.popover import Popover
+from app.widgets.precision_picker import PrecisionPicker
 from engine.api import Loaded
 
 EDGE = 24  # pixels between the list and the end of the screen
@@ -26,7 +18,8 @@ LEAST = 240  # pixels of the list, however low the window stands
 
 
 class TargetPicker(QFrame):
-    """Name and facts open the list; precision and device are told, not chosen."""
+    """Name and facts open the list; the precision is chosen below, the device told. The last
+    lines say whether drafts can change an answer, and what was chosen for the user."""
 
     def __init__(self, models: Models) -> None:
         super().__init__()
@@ -39,9 +32,10 @@ class TargetPicker(QFrame):
         bind(models, Models.loaded, self.update_target)
         bind(models, Models.loading, self.update_target)
         bind(models, Models.loading_share, self._meter.set_share)
+        bind(models, Models.badge, self.update_badge)
 
     def _build(self) -> None:
-        self.head = _Head()
+        self.head = CardButton()
         self._name = Elided("heading")
         self._facts = label("", "caption", "text2", wrap=True)
         self._meter = Meter(self.tr("Loading"))
@@ -54,32 +48,66 @@ class TargetPicker(QFrame):
         row.setContentsMargins(12, 9, 12, 9)
         row.addLayout(about, 1)
         row.addWidget(Glyph("chevron-down"))
-        self._precision, self._device = Elided(), Elided()
-        self._details = QWidget()
-        grid = QGridLayout(self._details)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setSpacing(0)
-        for place, (name, value) in enumerate(
-            ((self.tr("Precision"), self._precision), (self.tr("Device"), self._device))
-        ):
-            cell = QVBoxLayout()
-            cell.setContentsMargins(12, 7, 12, 8)
-            cell.setSpacing(1)
-            cell.addWidget(label(name, "section", "text2"))
-            cell.addWidget(value)
-            grid.addLayout(cell, 0, 2 * place)
-            grid.setColumnStretch(2 * place, 1)
-        grid.addWidget(rule(vertical=True), 0, 1)
-        self._rule = rule()
+        self._details = self._told()
+        self._foot = self._footed()
+        self._rules = (rule(), rule())
         column = QVBoxLayout(self)
         column.setContentsMargins(1, 1, 1, 1)
         column.setSpacing(0)
-        for widget in (self.head, self._rule, self._details):
+        for widget in (self.head, self._rules[0], self._details, self._rules[1], self._foot):
             column.addWidget(widget)
         self._popover = Popover(self, self.tr("Choose the target"), 320)
         self._popover.column.setContentsMargins(1, 4, 1, 4)
         self.choices = ChoiceList(self.tr("Targets"))
         self._popover.column.addWidget(self.choices)
+
+    def _told(self) -> QWidget:
+        """Precision and device side by side."""
+        self._device = Elided()
+        held = QWidget()
+        self.precision = PrecisionPicker(self._models, held)
+        cell = QVBoxLayout()
+        cell.setContentsMargins(12, 7, 12, 8)
+        cell.setSpacing(1)
+        cell.addWidget(label(self.tr("Device"), "section", "text2"))
+        cell.addWidget(self._device)
+        row = QHBoxLayout(held)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.precision, 1)
+        row.addWidget(rule(vertical=True))
+        row.addLayout(cell, 1)
+        return held
+
+    def _footed(self) -> QWidget:
+        """The badge and the notes."""
+        self._exact = Glyph("circle-check", "accent_text", 12)
+        self.badge = label("", "caption")
+        self.notes = label("", "caption", "text2", wrap=True)
+        held = QWidget()
+        line = QHBoxLayout()
+        line.setSpacing(5)
+        line.addWidget(self._exact)
+        line.addWidget(self.badge)
+        line.addStretch()
+        column = QVBoxLayout(held)
+        column.setContentsMargins(12, 7, 12, 8)
+        column.setSpacing(3)
+        column.addLayout(line)
+        column.addWidget(self.notes)
+        return held
+
+    def update_badge(self, badge: Badge | None) -> None:
+        """Whether a draft can change the answer."""
+        if badge is None:
+            return
+        self._exact.setVisible(badge.exact)
+        self.badge.setText(badge.words)
+        self.badge.setProperty("tone", "accent_text" if badge.exact else "text2")
+        self.badge.style().unpolish(self.badge)
+        self.badge.style().polish(self.badge)
+        self.badge.setToolTip(tooltip(badge.sentence))
+        self.badge.setAccessibleDescription(badge.sentence)
 
     def update_target(self, *_: object) -> None:
         """What runs, or what is being loaded in its place."""
@@ -88,19 +116,15 @@ class TargetPicker(QFrame):
         about = facts(loaded.info) if loaded else self.tr("Choose one to start")
         self._facts.setText(models.loading or about)
         self._meter.setVisible(bool(models.loading))
-        for widget in (self._rule, self._details):
+        for widget in (*self._rules, self._details, self._foot):
             widget.setVisible(loaded is not None)
         if loaded is not None:
-            self._precision.show_text(self._precision_words(loaded))
             self._device.show_text(self._device_words(loaded))
+            self.notes.setText("\n".join(note.text for note in loaded.notes))
+            self.notes.setVisible(bool(loaded.notes))
         self.head.setAccessibleName(
             self.tr("Target: {name}").format(name=self._models.target_name or self.tr("none"))
         )
-
-    def _precision_words(self, loaded: Loaded) -> str:
-        bits = {"fp32": self.tr("32-bit"), "bf16": self.tr("16-bit")}[loaded.precision]
-        packed = loaded.info.quantisation
-        return self.tr("{bits}, from {file}").format(bits=bits, file=packed) if packed else bits
 
     def _device_words(self, loaded: Loaded) -> str:
         return self.tr("Processor") if loaded.device == "cpu" else loaded.device
@@ -115,42 +139,3 @@ class TargetPicker(QFrame):
     def _choose(self, key: str) -> None:
         self._popover.hide()
         self._models.choose_target(key)
-
-
-class _Head(QAbstractButton):
-    """The upper half of the card as one button."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setObjectName("targetHead")
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
-        policy.setHeightForWidth(True)
-        self.setSizePolicy(policy)
-
-    def sizeHint(self) -> QSize:
-        held = self.layout()
-        return held.sizeHint() if held is not None else QSize(200, 48)
-
-    def heightForWidth(self, width: int) -> int:
-        held = self.layout()
-        return held.totalHeightForWidth(width) if held is not None else 48
-
-    def event(self, event: QEvent) -> bool:
-        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
-            self.update()
-        return super().event(event)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        if self.isDown() or self.underMouse():
-            fill = "selected" if self.isDown() else "hover"
-            painter.setBrush(resources.colour(fill))
-            painter.drawRoundedRect(self.rect(), 7, 7)
-        if self.hasFocus():
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(resources.colour("accent"), 2))
-            painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 7, 7)

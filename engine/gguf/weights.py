@@ -34,25 +34,55 @@ def tensors(
     model: PreTrainedModel,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """Name and float32 values of each parameter of `model`, one at a time, tied ones once.
+    """Name and float32 values of each parameter of `model`, one at a time; raises as Reader."""
+    reader = Reader(header, config, model, stopped)
+    return ((name, reader.read(name)) for name in reader.names)
 
-    Before the first is read, raises Incomplete when one is missing or of another shape, and
-    Unsupported when the file holds a tensor that the model has no place for; while reading,
-    what `read_tensor` raises.
+
+class Reader:
+    """The parameters of `model` from the tensors of a file, in float32, in any order.
+
+    Raises, when built, Incomplete when a tensor is missing or of another shape, and Unsupported
+    when the file holds one that the model has no place for; while reading, what `read_tensor`
+    raises.
     """
-    plan = _plan(header, config, model)
-    used = {info.name for infos in plan.values() for info in infos}
-    for info in header.tensors:
-        if info.name not in used and info.name != ROPE_FACTORS:
-            raise Unsupported(
-                "gguf_tensor_unknown",
-                "{file} holds the tensor {tensor}, which has no place in the architecture "
-                "{architecture}.",
-                file=header.path.name,
-                tensor=info.name,
-                architecture=str(header.metadata["general.architecture"]),
-            )
-    return _read(header, model, config, plan, stopped)
+
+    def __init__(
+        self,
+        header: Header,
+        config: PreTrainedConfig,
+        model: PreTrainedModel,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._header, self._config, self._stopped = header, config, stopped
+        self._architecture = architecture_of(header)
+        self._plan = _plan(header, config, model)
+        self._shapes = {name: value.shape for name, value in model.named_parameters()}
+        used = {info.name for infos in self._plan.values() for info in infos}
+        for info in header.tensors:
+            if info.name not in used and info.name != ROPE_FACTORS:
+                raise Unsupported(
+                    "gguf_tensor_unknown",
+                    "{file} holds the tensor {tensor}, which has no place in the architecture "
+                    "{architecture}.",
+                    file=header.path.name,
+                    tensor=info.name,
+                    architecture=str(header.metadata["general.architecture"]),
+                )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters, tied ones once."""
+        return tuple(self._plan)
+
+    def read(self, name: str) -> torch.Tensor:
+        """The parameter `name`, dequantised."""
+        infos = self._plan[name]
+        with self._header.path.open("rb") as file:
+            values = [read_tensor(file, self._header, info, self._stopped) for info in infos]
+        joined = torch.cat(values, dim=1) if len(values) > 1 else values[0]
+        undone = _undone(self._architecture, self._config, infos[0].name, joined)
+        return undone.reshape(self._shapes[name])
 
 
 _Plan = Mapping[str, tuple[TensorInfo, ...]]
@@ -95,22 +125,6 @@ def _joined_shape(infos: tuple[TensorInfo, ...]) -> list[int]:
     if len(shape) > 1:
         shape[1] *= len(infos)
     return [size for size in shape if size > 1]
-
-
-def _read(
-    header: Header,
-    model: PreTrainedModel,
-    config: PreTrainedConfig,
-    plan: _Plan,
-    stopped: Callable[[], bool],
-) -> Iterator[tuple[str, torch.Tensor]]:
-    architecture = architecture_of(header)
-    shapes = {name: value.shape for name, value in model.named_parameters()}
-    with header.path.open("rb") as file:
-        for name, infos in plan.items():
-            values = [read_tensor(file, header, info, stopped) for info in infos]
-            joined = torch.cat(values, dim=1) if len(values) > 1 else values[0]
-            yield name, _undone(architecture, config, infos[0].name, joined).reshape(shapes[name])
 
 
 def _undone(

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.api import Kind, ModelInfo
 from engine.errors import Incomplete, LoadError, Unsafe, Unsupported
-from engine.library import families, files, safetensors
+from engine.library import families, files, formats, safetensors, sizes
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 UNFINISHED = (".incomplete", ".partial")
@@ -39,6 +39,7 @@ def describe(folder: Path, name: str) -> ModelInfo:
     text = config.get("text_config")
     config = {**text, **config} if isinstance(text, dict) else config
     model_type, kind = _family(config)
+    quantisation = formats.method_of(config)
     headers = read_headers(folder)
     return ModelInfo(
         name,
@@ -46,15 +47,19 @@ def describe(folder: Path, name: str) -> ModelInfo:
         "safetensors",
         model_type,
         kind,
-        parameters=_parameters(headers, config),
+        # packed numbers cannot be counted
+        parameters=None if quantisation else _parameters(headers, config),
         layers=_number(config, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
         hidden_size=_number(config, "hidden_size", "n_embd", "d_model"),
         context=_number(config, "max_position_embeddings", "n_positions", "max_seq_len"),
         vocab_size=_number(config, "vocab_size"),
         recurrent=_recurrent(model_type, config, text),
         file_bytes=sum(path.stat().st_size for path in headers),
+        quantisation=quantisation,
         licence=_licence(folder),
         has_template=template(folder) is not None,
+        **({} if quantisation else _weights(headers, config)),
+        **sizes.caches_of_config(config, model_type),
     )
 
 
@@ -141,14 +146,6 @@ def _family(config: Mapping[str, Any]) -> tuple[str, Kind]:
     kind = families.kind_of(model_type, config)
     if kind is Kind.MODEL and not families.is_causal(config):
         raise not_causal(", ".join(families.names(config.get("architectures"))) or model_type)
-    quantised = config.get("quantization_config")
-    if quantised:
-        method = quantised.get("quant_method") if isinstance(quantised, dict) else None
-        raise Unsupported(
-            "quantised_folder",
-            "The weights are quantised with {method}, which needs a later version of Slipstream.",
-            method=str(method or "an unnamed method"),
-        )
     return model_type, kind
 
 
@@ -247,6 +244,15 @@ def _parameters(headers: Mapping[Path, Tensors], config: Mapping[str, Any]) -> i
     shapes = {tensor.shape for name, tensor in tensors.items() if EMBEDDING.search(name)}
     heads = (tensors[name] for name in HEADS if name in tensors)
     return total - sum(head.numel for head in heads if head.shape in shapes)
+
+
+def _weights(headers: Mapping[Path, Tensors], config: Mapping[str, Any]) -> sizes.Weights:
+    """Numbers by kind of tensor. A head that the file lacks is the embedding."""
+    shapes = {name: tensor.shape for header in headers.values() for name, tensor in header.items()}
+    tables = [name for name in shapes if EMBEDDING.search(name) and len(shapes[name]) == 2]
+    table = max(tables, key=lambda name: shapes[name][0], default=None)
+    head = next((name for name in HEADS if name in shapes), None)
+    return sizes.weights(shapes, table, head, config.get("tie_word_embeddings") is True)
 
 
 def _recurrent(model_type: str, config: Mapping[str, Any], text: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.api import Kind, ModelInfo
 from engine.errors import Incomplete
-from engine.library import families, folder
+from engine.library import families, folder, sizes
 from engine.library.gguf import Header, TensorInfo, read_header
 
 SIZE_LABEL = re.compile(r"(\d+(?:\.\d+)?)([KMBT])")
@@ -39,6 +39,7 @@ def describe(path: Path, name: str) -> ModelInfo:
     if kind is Kind.MODEL and not families.is_causal_gguf(architecture):
         raise folder.not_causal(architecture)
     tensors = {tensor.name: tensor for tensor in header.tensors}
+    shapes = {tensor.name: tensor.shape for tensor in header.tensors}
     return ModelInfo(
         PACKAGING.sub("", (_text(metadata, "general.name") or "")[:NAME_LENGTH]) or name,
         path,
@@ -55,6 +56,9 @@ def describe(path: Path, name: str) -> ModelInfo:
         quantisation=_quantisation(header),
         licence=_text(metadata, "general.license"),
         has_template=bool(template(header)),
+        # A file with an output matrix is loaded with two, be they copies of each other.
+        **sizes.weights(shapes, "token_embd.weight", "output.weight", tied=False),
+        **sizes.caches_of_gguf(metadata, architecture),
     )
 
 

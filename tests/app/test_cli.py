@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -91,6 +92,48 @@ def test_an_answer_is_printed_with_a_line_of_figures(library, capsys):
     assert "mean len = " in printed.err
 
 
+def loaded_lines(capsys, *options):
+    """What is told of the models after loading."""
+    assert main([*CHAT, "--prompt", "abc", "--json", *options]) == 0
+    return [line for line in capsys.readouterr().err.splitlines() if " on cpu, " in line]
+
+
+def test_how_the_models_run_is_told_after_loading(library, capsys):
+    options = ["--draft", "weak", "--precision", "bf16", "--draft-precision", "fp32"]
+    target, draft = loaded_lines(capsys, *options)
+    assert target in ("tiny: bf16 on cpu, bit-exact", "tiny: bf16 on cpu, same up to rounding")
+    assert draft == "weak: fp32 on cpu, draft"
+
+
+def test_a_draft_has_the_targets_precision_unless_told_otherwise(library, capsys):
+    options = ["--draft", "weak", "--precision", "fp32"]
+    assert loaded_lines(capsys, *options)[1] == "weak: fp32 on cpu, draft"
+
+
+def test_rejection_is_never_called_bit_exact(library, capsys):
+    options = ["--precision", "fp32", "--verification", "rejection"]
+    assert loaded_lines(capsys, *options) == ["tiny: fp32 on cpu, same odds"]
+
+
+@pytest.mark.parametrize(("exact", "word"), [(True, "bit-exact"), (False, "same up to rounding")])
+def test_bit_exact_is_said_only_where_the_engine_says_so(library, capsys, monkeypatch, exact, word):
+    from engine import session
+    from engine.errors import Reason
+
+    real = session.load
+
+    def load(*args, **kwargs):
+        made = real(*args, **kwargs)
+        notes = (Reason("chosen", "Chosen for {why}\x1b.", {"why": "speed"}),)
+        made.loaded = replace(made.loaded, bit_exact=exact, notes=notes)
+        return made
+
+    monkeypatch.setattr(session, "load", load)
+    assert main([*CHAT, "--prompt", "abc", "--precision", "fp32"]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert told[:2] == [f"tiny: fp32 on cpu, {word}", "Chosen for speed␛."]
+
+
 def test_questions_come_from_standard_input_turn_by_turn(library, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("abc\n\n  \nmore\n"))
     assert main([*CHAT, "--json"]) == 0
@@ -126,6 +169,8 @@ def test_what_cannot_be_done_is_said_in_a_sentence(library, capsys, options, sai
         ["--temperature", "nan"],
         ["--max-tokens", "0"],
         ["--precision", "fp8"],
+        ["--precision", "fp32,bf16"],
+        ["--draft-precision", "fp8"],
         ["--verification", "none"],
     ],
 )
@@ -164,39 +209,11 @@ def test_input_that_is_no_unicode_is_mended(library):
     assert json.loads(done.stdout)["token_ids"]
 
 
-def test_a_result_that_cannot_be_written_is_said_before_measuring(library, tmp_path, capsys):
-    prompts = tmp_path / "prompts.jsonl"
-    prompts.write_text('{"prompt": "abc"}\n')
-    out = ["--json", str(tmp_path / "absent" / "out.json")]
-    assert main(["bench", "--model", "tiny", "--prompts", str(prompts), *out]) == 1
-    said = capsys.readouterr().err
-    assert "cannot be written" in said
-    assert "warming" not in said
-
-
-def test_precisions_may_be_named_one_by_one_or_together():
-    for words in (["--precision", "fp32,bf16"], ["--precision", "fp32", "--precision", "bf16"]):
-        asked = cli.parser().parse_args(["bench", "--model", "m", "--prompts", "p", *words])
-        assert asked.precision == ["fp32", "bf16"]
-
-
 def test_a_folder_that_cannot_be_made_is_said_in_a_sentence(monkeypatch, capsys):
     monkeypatch.setenv("SLIPSTREAM_HOME", "/dev/null/x")
     assert main(["get", "starter"]) == 1
     assert main([]) == 1
     assert "Traceback" not in capsys.readouterr().err
-
-
-def test_bench_writes_its_table_and_its_json(library, tmp_path, capsys):
-    prompts = tmp_path / "prompts.jsonl"
-    prompts.write_text('{"prompt": "abc abc abc"}\n{"turns": ["one two"], "category": "x"}\n')
-    out = tmp_path / "out.json"
-    options = "bench --model tiny --draft weak --limit 2 --max-tokens 8 --repeat 2".split()
-    assert main([*options, "--prompts", str(prompts), "--json", str(out)]) == 0
-    written = json.loads(out.read_text())
-    assert [row["drafter"] for row in written["rows"]] == ["none", "model"]
-    assert written["differing_ids"] == 0
-    assert "times plain" in capsys.readouterr().out
 
 
 def test_doctor_says_what_is_here(capsys):
@@ -205,6 +222,8 @@ def test_doctor_says_what_is_here(capsys):
     assert {"versions", "torch", "nvml", "memory", "folders", "exact"} <= set(facts)
     assert "cpu" in facts["torch"]["devices"]
     assert facts["folders"]["models"] == str(paths.model_folder())
+    assert "self-check" in facts["exact"]["cpu"]
+    assert set(facts["exact"]) == {"rule", *facts["torch"]["devices"]}
     assert main(["doctor"]) == 0
     assert "versions" in capsys.readouterr().out
 
@@ -247,8 +266,8 @@ def test_the_window_loads_no_torch():
 
 @pytest.mark.parametrize(
     "module",
-    ["api", "errors", "guidance", "tokenizer", "template", "text", "vocabulary", "library.scan",
-     "library.inspect", "library.starter", "devices"],
+    ["api", "errors", "guidance", "memory", "tokenizer", "template", "text", "vocabulary",
+     "library.scan", "library.inspect", "library.starter", "devices"],
 )  # fmt: skip
 def test_light_modules_load_no_torch(module):
     assert not HEAVY & loaded_by(f"import engine.{module}")

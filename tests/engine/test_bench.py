@@ -1,12 +1,14 @@
-"""What is measured, on tiny models: rows, order, sums, prompts."""
+"""What is measured, on tiny models: rows, order, sums."""
 
 import json
 
 import pytest
 
-from engine.api import Drafting
-from engine.bench import Plan, compare, read_prompts
-from engine.errors import Cancelled, DraftRefused, EngineError
+from engine.api import Finish, Sampling
+from engine.bench import contenders
+from engine.bench.comparison import compare
+from engine.bench.plan import Plan
+from engine.errors import Cancelled, DraftRefused, OutOfMemory
 from tests.folders import IM_END, tiny_config, write_json, write_model
 
 
@@ -24,9 +26,10 @@ def plan(folders, **changes):
         "model": folders / "target",
         "cache_folder": folders / "cache",
         "drafts": ["none", "ngram", folders / "draft"],
-        "prompts": ["abc abc abc", "one two one two"],
-        "precisions": [None],
+        "prompts": [("abc abc abc",), ("one two one two",)],
         "max_tokens": 12,
+        "precisions": ["fp32"],
+        "draft_lengths": [4],
     }
     return Plan(**(settings | changes))
 
@@ -41,7 +44,9 @@ def test_plain_and_each_draft_make_a_row(folders):
     plain, ngram, model = report.rows
     assert report.differing_ids == 0
     assert (plain.speedup, plain.draft_length, plain.acceptance_rate) == (1.0, None, None)
-    assert (ngram.draft_length, model.draft_length) == (8, 4)
+    assert (ngram.draft_length, model.draft_length) == (4, 4)
+    assert [r.draft_precision for r in report.rows] == [None, None, "fp32"]
+    assert [r.differing_ids for r in report.rows] == [0, 0, 0]
     assert 0 < model.acceptance_rate < 1
     assert 1 < model.tokens_per_round < 5
     assert model.speedup == pytest.approx(model.tokens_per_second / plain.tokens_per_second)
@@ -55,22 +60,14 @@ def test_plain_decoding_is_measured_though_not_asked_for(folders):
     assert [r.drafter for r in rows] == ["none", "ngram"]
 
 
-def test_transformers_runs_on_the_same_weights(folders):
-    report = compare(plan(folders, against_transformers=True))
+def test_transformers_runs_in_bf16_where_no_other_is_named(folders):
+    report = compare(plan(folders, precisions=[None], against_transformers=True))
     theirs = [r for r in report.rows if r.engine == "transformers"]
     assert [r.drafter for r in theirs] == ["none", "lookup", "model"]
     assert {r.precision for r in theirs} == {"bf16"}
     assert theirs[0].speedup == 1.0
     assert all(r.tokens_per_second > 0 and r.time_to_first_token > 0 for r in theirs)
     assert all(r.acceptance_rate is None for r in theirs)
-
-
-def test_transformers_runs_in_fp32_when_nothing_else_is_asked_for(folders):
-    report = compare(plan(folders, precisions=["fp32"], drafts=["none"], against_transformers=True))
-    assert {(r.engine, r.precision) for r in report.rows} == {
-        ("slipstream", "fp32"),
-        ("transformers", "fp32"),
-    }
 
 
 def test_each_precision_has_its_own_plain_row(folders):
@@ -84,80 +81,199 @@ def test_each_precision_has_its_own_plain_row(folders):
     assert [r.speedup for r in rows if r.drafter == "none"] == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("penalty", [1.0, 1.3])
-def test_transformers_generates_the_same_text_in_fp32(folders, tmp_path, monkeypatch, penalty):
-    """Two engines, one model: plain greedy decoding must agree, whatever the folder's defaults."""
-    from engine import bench
+@pytest.fixture
+def noted(monkeypatch):
+    """Every answer given, in order: way, conversation, limit and ids of each turn."""
+    seen = []
+    for kind in (contenders._Slipstream, contenders._Transformers):
 
+        def recorded(self, asked, tokens, stopped, answer=kind.answer):
+            answers = answer(self, asked, tokens, stopped)
+            seen.append((self.way, asked, tokens, [a.ids for a in answers]))
+            return answers
+
+        monkeypatch.setattr(kind, "answer", recorded)
+    return seen
+
+
+@pytest.mark.parametrize("penalty", [1.0, 1.3])
+def test_transformers_generates_the_same_text_in_fp32(folders, tmp_path, noted, penalty):
+    """Two engines, one model: plain greedy decoding must agree, whatever the folder's defaults."""
     config = tiny_config(eos_token_id=IM_END)
     model = write_model(tmp_path / "model", config=config)
     defaults = {"repetition_penalty": penalty, "temperature": 0.3, "eos_token_id": IM_END}
     write_json(model / "generation_config.json", defaults)
-
-    seen = {}
-    for kind in ("_Slipstream", "_Transformers"):
-        answer = getattr(bench, kind).answer
-
-        def recorded(self, prompt, tokens, stopped, answer=answer):
-            run = answer(self, prompt, tokens, stopped)
-            seen[self.engine, self.drafter, prompt, tokens] = run.ids
-            return run
-
-        monkeypatch.setattr(getattr(bench, kind), "answer", recorded)
+    talk = {"prompts": [("abc abc abc", "and on"), ("one two",)]}
     fp32 = {"precisions": ["fp32"], "drafts": ["none"], "against_transformers": True}
-    compare(plan(folders, model=model, **fp32))
-    ours = {k[2:]: v for k, v in seen.items() if k[:2] == ("slipstream", "none")}
-    theirs = {k[2:]: v for k, v in seen.items() if k[:2] == ("transformers", "none")}
+    compare(plan(folders, model=model, **talk, **fp32))
+    ours = [x[1:] for x in noted if x[0].engine == "slipstream"]
+    theirs = [x[1:] for x in noted if x[0].engine == "transformers" and x[0].drafter == "none"]
     assert ours == theirs
-    assert len(ours) == 3  # two prompts and the warm-up
+    assert len(ours) == 3  # two conversations and the warm-up
 
 
-def test_rows_take_turns_and_the_warm_up_is_not_counted(folders, monkeypatch):
-    from engine import bench
-
-    order = []
-    answer = bench._Slipstream.answer
-
-    def noted(self, prompt, tokens, stopped):
-        order.append((self.drafter, prompt, tokens))
-        return answer(self, prompt, tokens, stopped)
-
-    monkeypatch.setattr(bench._Slipstream, "answer", noted)
+def test_rows_take_turns_and_the_warm_up_is_not_counted(folders, noted):
     compare(plan(folders, drafts=["ngram"], repeat=2))
-    assert [drafter for drafter, _, _ in order] == [
+    assert [way.drafter for way, *_ in noted] == [
         *("none", "ngram"),  # warm-up
         *("none", "ngram", "ngram", "none"),
         *("ngram", "none", "none", "ngram"),
     ]
-    assert {tokens for _, _, tokens in order[:2]} == {8}
+    assert {tokens for _, _, tokens, _ in noted[:2]} == {8}
 
 
-def test_every_run_starts_with_empty_caches_and_tables(folders):
-    once = compare(plan(folders, drafts=["ngram"], prompts=["abc abc"]))
-    twice = compare(plan(folders, drafts=["ngram"], prompts=["abc abc"] * 3, repeat=2))
-    assert once.rows[1].acceptance_rate == twice.rows[1].acceptance_rate
+def test_every_run_starts_with_empty_caches_and_tables(folders, tmp_path):
+    file = tmp_path / "out.json"
+    long = {"drafts": ["ngram"], "max_tokens": 32}
+    once = compare(plan(folders, prompts=[("abc abc",)], **long))
+    twice = compare(plan(folders, prompts=[("abc abc",)] * 2, repeat=2, **long), file=file)
+    assert once.rows[1].acceptance_rate == twice.rows[1].acceptance_rate is not None
     assert once.rows[1].tokens_per_round == twice.rows[1].tokens_per_round
+    answers = [run["answers"][0] for run in json.loads(file.read_text())["runs"]]
+    assert [answer["usage"]["cached_tokens"] for answer in answers] == [0] * 8
 
 
-def test_a_fixed_draft_length_is_used(folders):
-    rows = compare(plan(folders, drafting=Drafting(length=2))).rows
-    assert [r.draft_length for r in rows] == [None, 2, 2]
-    assert 1 < rows[2].tokens_per_round <= 3
+def test_each_draft_has_a_row_for_each_length(folders):
+    rows = compare(plan(folders, draft_lengths=[2, None, 7, 2], drafts=["ngram"])).rows
+    assert [(r.drafter, r.draft_length) for r in rows] == [
+        ("none", None),
+        *(("ngram", length) for length in (2, "auto", 7)),
+    ]
 
 
-def test_ids_that_differ_are_counted(folders, monkeypatch):
-    from engine import bench
+def test_no_more_than_the_draft_length_is_drafted(folders, tmp_path):
+    own = {"drafts": [folders / "target"], "draft_lengths": [1, 3], "max_tokens": 13}
+    rows = compare(plan(folders, **own)).rows
+    assert [r.tokens_per_round for r in rows[1:]] == [2.0, 4.0]
 
-    answer = bench._Slipstream.answer
 
-    def wrong(self, prompt, tokens, stopped):
-        run = answer(self, prompt, tokens, stopped)
-        if self.drafter == "ngram" and tokens == 12:
-            return bench.replace(run, ids=(*run.ids[:-2], -1))
-        return run
+def test_a_draft_may_have_a_precision_of_its_own(folders):
+    draft = {"drafts": [folders / "draft"], "draft_precision": "bf16"}
+    rows = compare(plan(folders, precisions=["fp32", "bf16"], **draft)).rows
+    assert [(r.precision, r.draft_precision) for r in rows] == [
+        ("fp32", None),
+        ("fp32", "bf16"),
+        ("bf16", None),
+        ("bf16", "bf16"),
+    ]
+    assert rows[1].memory_bytes < rows[0].memory_bytes * 1.5
 
-    monkeypatch.setattr(bench._Slipstream, "answer", wrong)
-    assert compare(plan(folders, drafts=["ngram"])).differing_ids == 4
+
+def test_a_precision_named_twice_is_measured_once(folders):
+    named = ["fp32", None, "bf16", "fp32"]
+    found = [r.precision for r in compare(plan(folders, drafts=["none"], precisions=named)).rows]
+    assert len(found) == len(set(found))
+    assert {"fp32", "bf16"} <= set(found)
+
+
+def test_the_target_may_draft_for_itself(folders):
+    rows = compare(plan(folders, drafts=[folders / "target"], draft_lengths=[4])).rows
+    assert (rows[1].acceptance_rate, rows[1].differing_ids) == (1.0, 0)
+
+
+def test_two_drafts_of_one_name_are_told_apart(folders, tmp_path):
+    twins = []
+    for place in ("a", "b"):
+        twin = write_model(tmp_path / place / "twin", config=tiny_config(eos_token_id=IM_END))
+        twins.append(twin)
+    rows = compare(plan(folders, drafts=twins)).rows
+    assert [r.draft for r in rows] == [None, *map(str, twins)]
+
+
+def test_transformers_has_rows_in_each_float_precision_asked_for(folders):
+    asked = {"drafts": [folders / "draft"], "precisions": ["fp32", "bf16"]}
+    rows = compare(plan(folders, against_transformers=True, **asked)).rows
+    theirs = [(r.precision, r.drafter) for r in rows if r.engine == "transformers"]
+    kinds = ("none", "lookup", "model")
+    assert theirs == [(p, kind) for p in ("fp32", "bf16") for kind in kinds]
+    assert all(r.differing_ids is None for r in rows if r.engine == "transformers")
+
+
+def test_transformers_runs_on_a_network_that_is_not_ours(folders):
+    settings = plan(folders, drafts=["none"], precisions=["bf16"], against_transformers=True)
+    with contenders.opened(settings, lambda line: None, lambda: False) as (ours, theirs, _):
+        own = {p.data_ptr() for p in ours._models[0].model.network.parameters()}
+        other = {p.data_ptr() for p in theirs._network.parameters()}
+        assert own.isdisjoint(other)
+        assert {m.__class__.__module__.partition(".")[0] for m in theirs._network.modules()} <= {
+            "transformers",
+            "torch",
+        }
+
+
+def test_a_conversation_is_asked_turn_by_turn_with_what_was_answered(folders, noted):
+    talk = ("abc abc abc", "abc once more")
+    compare(plan(folders, prompts=[talk]))
+    runs = [ids for _, asked, _, ids in noted if asked == talk]
+    assert len(runs) == 3
+    assert all(len(ids) == 2 and ids == runs[0] for ids in runs)
+    alone = plan(folders, prompts=[talk[1:]], drafts=["none"])
+    compare(alone)
+    assert noted[-1][3][0] != runs[0][1]  # the second answer depends on the first turn
+
+
+def test_a_second_turn_finds_the_first_in_the_cache(folders, tmp_path):
+    file = tmp_path / "out.json"
+    compare(plan(folders, prompts=[("abc abc abc", "more")]), file=file)
+    for run in json.loads(file.read_text())["runs"]:
+        first, second = (answer["usage"] for answer in run["answers"])
+        assert first["cached_tokens"] == 0
+        assert second["cached_tokens"] >= first["prompt_tokens"] + first["tokens"] - 1
+
+
+def wrong_in(monkeypatch, turn, drafter="ngram"):
+    """Let one drafter's answers in one turn end with a wrong id in place of the last two."""
+    answer = contenders._Slipstream.answer
+
+    def wrong(self, asked, tokens, stopped):
+        answers = list(answer(self, asked, tokens, stopped))
+        if self.way.drafter == drafter and tokens == 12:
+            ids = (*answers[turn].ids[:-2], -1)
+            answers[turn] = contenders.replace(answers[turn], ids=ids)
+        return tuple(answers)
+
+    monkeypatch.setattr(contenders._Slipstream, "answer", wrong)
+
+
+def test_ids_that_differ_are_counted_in_each_row(folders, monkeypatch):
+    wrong_in(monkeypatch, 0)
+    report = compare(plan(folders))
+    assert report.differing_ids == 4
+    assert [r.differing_ids for r in report.rows] == [0, 4, 0]
+    (text,) = [fault.text for fault in report.faults() if fault.code == "ids_differ"]
+    assert text == "slipstream ngram 4 fp32: 4 ids differ from plain decoding."
+
+
+def test_ids_that_differ_in_a_second_turn_are_counted(folders, monkeypatch):
+    wrong_in(monkeypatch, 1, "model")
+    report = compare(plan(folders, prompts=[("abc abc", "more")], repeat=2))
+    assert [r.differing_ids for r in report.rows] == [0, 0, 4]
+
+
+def test_a_draft_that_was_never_accepted_is_a_fault(folders):
+    report = compare(plan(folders, drafts=["ngram"], max_tokens=1))
+    assert report.differing_ids == 0
+    assert [f.code for f in report.faults()] == ["nothing_accepted"]
+    assert "ngram" in report.faults()[0].text
+
+
+def test_equal_rows_that_accept_have_no_fault(folders):
+    sampled = Sampling(temperature=0.8, seed=3)
+    report = compare(plan(folders, sampling=sampled, max_tokens=24, draft_lengths=[4]))
+    assert report.faults() == []
+
+
+def test_running_out_of_memory_ends_the_bench(folders, monkeypatch):
+    reply = contenders.Session.reply
+
+    def short(self, *rest, **others):
+        *chunks, last = reply(self, *rest, **others)
+        yield from chunks
+        yield contenders.replace(last, finish=Finish.MEMORY)
+
+    monkeypatch.setattr(contenders.Session, "reply", short)
+    with pytest.raises(OutOfMemory):
+        compare(plan(folders))
 
 
 def test_a_pair_that_cannot_work_is_refused_before_anything_is_loaded(folders, tmp_path):
@@ -211,6 +327,8 @@ def test_measuring_stops_when_asked(folders, engine):
 def test_the_report_is_plain_json(folders):
     report = json.loads(json.dumps(compare(plan(folders, drafts=["ngram"])).as_json()))
     assert set(report["rows"][0]) >= {
+        "differing_ids",
+        "draft_precision",
         "engine",
         "drafter",
         "precision",
@@ -223,39 +341,3 @@ def test_the_report_is_plain_json(folders):
         "memory_bytes",
     }
     assert report["differing_ids"] == 0
-
-
-def write_lines(path, *lines):
-    path.write_text("\n".join(x if isinstance(x, str) else json.dumps(x) for x in lines))
-    return path
-
-
-def test_prompts_are_read_from_both_forms(tmp_path):
-    file = write_lines(
-        tmp_path / "p.jsonl", {"prompt": "one"}, "", {"turns": ["two", "ignored"], "category": "x"}
-    )
-    assert read_prompts(file) == ["one", "two"]
-
-
-def test_a_limit_takes_prompts_evenly_over_the_categories(tmp_path):
-    lines = [{"category": c, "prompt": f"{c}{i}"} for c in "abc" for i in range(5)]
-    file = write_lines(tmp_path / "p.jsonl", *lines)
-    assert read_prompts(file, 4) == ["a0", "b0", "c0", "a1"]
-    assert len(read_prompts(file)) == 15
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["{", "5", '"text"', '{"prompt": ""}', '{"prompt": 5}', '{"turns": []}', "[" * 100_000],
-)
-def test_a_line_that_is_no_prompt_is_named(tmp_path, line):
-    file = write_lines(tmp_path / "p.jsonl", {"prompt": "one"}, line)
-    with pytest.raises(EngineError, match=r"Line 2 of p\.jsonl"):
-        read_prompts(file)
-
-
-def test_a_file_without_prompts_is_an_error(tmp_path):
-    with pytest.raises(EngineError, match="no prompts"):
-        read_prompts(write_lines(tmp_path / "p.jsonl", ""))
-    with pytest.raises(EngineError, match="cannot be read"):
-        read_prompts(tmp_path / "absent.jsonl")

@@ -8,7 +8,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from engine.cache import REWINDABLE, Cache
 from engine.errors import Cancelled
-from engine.model import PREFILL_CHUNK, LanguageModel
+from engine.model import LanguageModel
+from engine.roles import PREFILL_CHUNK
 from tests.tiny import language_model
 
 WINDOW = 16
@@ -185,9 +186,11 @@ def test_a_pass_broken_off_midway_leaves_the_cache_as_it_was(model, layer):
 def test_a_long_prompt_is_fed_in_chunks_with_absolute_borders(monkeypatch):
     model = language_model(max_position_embeddings=2048)
     sizes = []
-    passed = model._pass
+    passed = model.runner._pass
     monkeypatch.setattr(
-        model, "_pass", lambda tokens, rows: sizes.append(len(tokens)) or passed(tokens, rows)
+        model.runner,
+        "_pass",
+        lambda tokens, rows: sizes.append(len(tokens)) or passed(tokens, rows),
     )
     model.forward([5] * 10)
     model.feed([5] * (2 * PREFILL_CHUNK))

@@ -1,11 +1,14 @@
 """The token loop: the same ids with any drafter, a cache that is always a prefix."""
 
+import random
+
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
 from engine.api import RoundStats, Usage
+from engine.controller import Automatic, FixedLength
 from engine.decode import decode
 from engine.drafters import NGramDrafter
 from engine.drafters.base import NoDrafter
@@ -83,6 +86,50 @@ def assert_equal_to_plain(target, drafter, expect, prompts, tokens, length, temp
 def test_ids_equal_plain_decoding(target, drafter, expect, length, temperature):
     """EXA-1 a, and the same at a temperature."""
     assert_equal_to_plain(target, drafter, expect, PROMPTS, 32, length, temperature)
+
+
+class Erratic:
+    """A length by chance each round, plain steps in a row among them; notes what it is told."""
+
+    pause = None
+
+    def __init__(self, seed):
+        self.chance, self.told = random.Random(seed), []
+
+    @property
+    def length(self):
+        return self.chance.choice([0, 0, 0, 1, 2, 5, 9])
+
+    def observe(self, stats):
+        self.told.append(stats)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_ids_equal_plain_decoding_whatever_the_lengths(target, drafter, expect, temperature):
+    """A draft model that pauses catches up; the controller is told of every round."""
+    for seed, prompt in enumerate(PROMPTS):
+        choose = policy(temperature=temperature, seed=seed, answer_start=len(prompt))
+        erratic = Erratic(seed)
+        got, drafted, _ = run(
+            target, drafter, prompt, tokens=32, draft_length=erratic, choose=choose
+        )
+        assert got == expect(prompt, 32, seed, temperature)
+        assert sum(stats.emitted for stats in erratic.told) == 32
+        assert sum(stats.drafted for stats in erratic.told) == drafted
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_ids_equal_plain_decoding_at_the_automatic_length(target, drafter, expect, temperature):
+    automatic = Automatic(drafter.default_length)
+    for seed, prompt in enumerate(PROMPTS):
+        automatic.begin()
+        choose = policy(temperature=temperature, seed=seed, answer_start=len(prompt))
+        got, drafted, _ = run(
+            target, drafter, prompt, tokens=32, draft_length=automatic, choose=choose
+        )
+        assert got == expect(prompt, 32, seed, temperature)
+        if drafter.label not in ("none", "ngram"):
+            assert drafted > 0
 
 
 @pytest.mark.slow
@@ -166,6 +213,15 @@ class Wide(NoDrafter):
         return Draft(tuple(drawn), (q,) * limit)
 
 
+class Known(NoDrafter):
+    """Draws from another distribution over the target's ids."""
+
+    def propose(self, tokens, limit, choose_):
+        q = Distribution(np.array([0, 1, 2]), np.array([0.2, 0.3, 0.5]))
+        drawn = [choose(q, choose_.noise, len(tokens) + i) for i in range(limit)]
+        return Draft(tuple(drawn), (q,) * limit)
+
+
 @pytest.mark.parametrize("verification", ["coupled", "rejection"])
 def test_drafts_that_the_target_has_no_row_for_do_not_shift_its_distribution(verification):
     """VOC-1: such a draft is rejected, and the ratio rule then draws from the residual."""
@@ -174,11 +230,39 @@ def test_drafts_that_the_target_has_no_row_for_do_not_shift_its_distribution(ver
     for seed in range(3000):
         tokens = [0]
         chooser = policy(temperature=1.0, top_k=0, seed=seed, verification=verification)
-        for _ in decode(Fixed(probs), Wide(), tokens, chooser, draft_length=2, limit=4):
+        for _ in decode(Fixed(probs), Wide(), FixedLength(2), tokens, chooser, limit=4):
             pass
         for token in tokens[1:]:
             counts[token] += 1
     assert stats.chisquare(counts, np.array(probs) * counts.sum()).pvalue > 1e-3
+
+
+class Moody:
+    """Drafts after a round with an acceptance, and only every other round otherwise."""
+
+    pause = None
+
+    def __init__(self):
+        self.length = 2
+
+    def observe(self, stats):
+        self.length = 2 if stats.accepted or not stats.drafted else 0
+
+
+@pytest.mark.parametrize("verification", ["coupled", "rejection"])
+def test_lengths_that_follow_acceptance_do_not_shift_the_distribution(verification):
+    """Of every position by itself: only rounds that are over decide."""
+    probs = [0.5, 0.3, 0.2]
+    counts = np.zeros((4, 3))
+    for seed in range(2000):
+        tokens = [0]
+        chooser = policy(temperature=1.0, top_k=0, seed=seed, verification=verification)
+        for _ in decode(Fixed(probs), Known(), Moody(), tokens, chooser, limit=5):
+            pass
+        for position, token in enumerate(tokens[1:]):
+            counts[position, token] += 1
+    for row in counts:
+        assert stats.chisquare(row, np.array(probs) * row.sum()).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("verification", ["coupled", "rejection"])
@@ -195,7 +279,7 @@ def test_a_weak_draft_does_not_shift_the_distribution_of_a_real_model(target, ve
         weak.settle(len(prompt) - 1)
         tokens = list(prompt)
         chooser = policy(temperature=1.5, top_k=4, seed=seed, verification=verification)
-        rounds = decode(target, weak, tokens, chooser, draft_length=1, limit=len(prompt) + 3)
+        rounds = decode(target, weak, FixedLength(1), tokens, chooser, limit=len(prompt) + 3)
         next(rounds)
         rounds.close()
         counts[tokens[len(prompt)]] += 1
@@ -225,7 +309,7 @@ def test_models_with_sliding_windows_draft_past_the_window(length, temperature):
 
 
 def test_ids_that_nobody_knows_count_as_rejected(target):
-    rounds = list(decode(target, Adversary(), [0, 1, 2], policy(), draft_length=4, limit=10))
+    rounds = list(decode(target, Adversary(), FixedLength(4), [0, 1, 2], policy(), limit=10))
     assert all(s.drafted == s.rejected for _, s in rounds)
     assert sum(s.drafted for _, s in rounds) > 0
 
@@ -236,7 +320,7 @@ def test_the_draft_is_cut_to_the_room_left(target):
         target.cache.empty()
         tokens = [1, 2, 3]
         copy = DRAFTERS["copy"]()
-        for _ in decode(target, copy, tokens, policy(), draft_length=7, limit=limit):
+        for _ in decode(target, copy, FixedLength(7), tokens, policy(), limit=limit):
             pass
         assert len(tokens) == limit
 
@@ -272,7 +356,7 @@ def test_caches_hold_a_prefix_at_every_round_and_at_the_end(target, drafter, end
     drafter.reset()
     watched = Watched(drafter, target)
     tokens = list(PROMPTS[0])
-    rounds = decode(target, watched, tokens, policy(), draft_length=3, limit=len(tokens) + 20)
+    rounds = decode(target, watched, FixedLength(3), tokens, policy(), limit=len(tokens) + 20)
     try:
         for n, _ in enumerate(rounds):
             if ending == "close" and n == 2:
@@ -293,7 +377,7 @@ def test_an_exception_in_the_middle_of_a_pass_leaves_a_state_that_goes_on_right(
         target.cache.empty()
         copy.reset()
         tokens = list(prompt)
-        rounds = decode(target, copy, tokens, policy(), draft_length=3, limit=len(prompt) + 12)
+        rounds = decode(target, copy, FixedLength(3), tokens, policy(), limit=len(prompt) + 12)
         next(rounds)
         calls = iter([False])  # the second layer asked breaks off
         broken.stopped = lambda calls=calls: next(calls, True)
@@ -302,7 +386,7 @@ def test_an_exception_in_the_middle_of_a_pass_leaves_a_state_that_goes_on_right(
                 next(rounds)
         finally:
             broken.stopped = lambda: False
-        for _ in decode(target, copy, tokens, policy(), draft_length=3, limit=len(prompt) + 12):
+        for _ in decode(target, copy, FixedLength(3), tokens, policy(), limit=len(prompt) + 12):
             pass
         assert tokens[len(prompt) :] == expected
 

@@ -1,14 +1,17 @@
 """Answers: stops, limits, prefix reuse, statistics, and every way an answer may end."""
 
 import gc
+import time
 import weakref
 
 import pytest
 import torch
 
 from engine.api import Drafting, Finish, Message, Sampling
+from engine.drafters.base import NoDrafter
 from engine.errors import Cancelled, ContextFull, DraftRefused, EngineError, LoadError
 from engine.session import Session
+from engine.verify import Draft
 from tests.folders import END_THINK, IM_END, tiny_config, write_json, write_model
 
 GREEDY = Sampling(temperature=0.0, max_tokens=40)
@@ -72,21 +75,22 @@ def test_an_answer_streams_and_ends_with_its_reason(session):
 
 
 @pytest.mark.parametrize("draft", ["ngram", "copy", "weak"])
-@pytest.mark.parametrize("temperature", [0.0, 0.8])
-def test_two_turns_are_the_same_with_any_draft(session, folders, draft, temperature):
+@pytest.mark.parametrize(("temperature", "length"), [(0.0, 4), (0.8, 4), (0.8, None)])
+def test_two_turns_are_the_same_with_any_draft(session, folders, draft, temperature, length):
     sampling = Sampling(temperature=temperature, seed=3, max_tokens=32)
 
     def two_turns():
-        first = answer(session, USER, sampling)
+        first = answer(session, USER, sampling, length)
         told = Message("assistant", text_of(first), tuple(ids_of(first)), vocabulary(session))
-        return ids_of(first), ids_of(answer(session, [*USER, told, *USER], sampling)), first
+        second = answer(session, [*USER, told, *USER], sampling, length)
+        return ids_of(first), ids_of(second), first
 
     plain = two_turns()[:2]
     session.choose_draft(draft if draft == "ngram" else folders / draft)
     session.forget()
     *drafted, first = two_turns()
     assert tuple(drafted) == plain
-    assert first[-1].usage.accepted > 0
+    assert first[-1].usage.accepted > 0 or length is None
 
 
 def vocabulary(session):
@@ -387,9 +391,43 @@ def test_a_pause_of_the_draft_is_told_once(session, folders, tmp_path):
     write_model(tmp_path / "short", config=config)
     expected = ids_of(answer(session))
     session.choose_draft(tmp_path / "short")
-    chunks = answer(session)
+    chunks = answer(session, length=4)
     assert ids_of(chunks) == expected
     assert [n.code for c in chunks for n in c.notices] == ["draft_context_full"]
+
+
+class Hopeless(NoDrafter):
+    """Takes its time, and is never right."""
+
+    name, default_length = "hopeless", 4
+
+    def propose(self, tokens, limit, policy):
+        time.sleep(0.05 * limit)
+        return Draft((257,) * limit)
+
+
+def test_drafting_that_does_not_pay_pauses_and_says_so_once_an_answer(session):
+    expected = ids_of(answer(session))
+    session.use(Hopeless())
+    session.forget()
+    first, second = answer(session), answer(session)
+    for chunks in (first, second):
+        assert ids_of(chunks) == expected
+        (notice,) = [n for c in chunks for n in c.notices]
+        assert notice.code == "drafting_does_not_pay"
+        assert f"0 of the last {notice.values['drafted']} drafted" in notice.text
+    # what a plain step takes is known by then, whether this text can be drafted is not
+    assert [c.round.drafted for c in first if c.round][:3] == [0, 0, 1]
+    assert [c.round.drafted for c in second if c.round][0] == 1
+    session.forget()
+    assert [c.round.drafted for c in answer(session) if c.round][:3] == [0, 0, 1]
+
+
+def test_a_length_that_was_asked_for_is_kept_however_little_it_brings(session):
+    session.use(Hopeless())
+    chunks = answer(session, sampling=Sampling(temperature=0, max_tokens=12), length=1)
+    assert [c.round.drafted for c in chunks if c.round] == [1] * 11 + [0]
+    assert not [n for c in chunks for n in c.notices]
 
 
 def test_a_failed_load_leaves_the_old_model_running(session, tmp_path):

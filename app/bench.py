@@ -1,0 +1,179 @@
+"""The bench command: its options, its table and its exit code. Knows no Qt, and no measuring."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.terminal import (
+    LONGEST_DRAFT,
+    PRECISIONS,
+    add_model,
+    at_least_1,
+    draft_choice,
+    find_model,
+    stop_flag,
+    visible,
+)
+
+if TYPE_CHECKING:
+    from engine.bench.plan import Plan
+    from engine.bench.report import Report, Row
+
+
+def add_arguments(bench: argparse.ArgumentParser) -> None:
+    """The options of `slipstream bench`."""
+    add_model(bench)
+    bench.add_argument(
+        "--draft",
+        action="append",
+        metavar="NAME",
+        help="none, ngram or a model; may be repeated (default: none and ngram)",
+    )
+    bench.add_argument(
+        "--draft-length",
+        type=_lengths,
+        action="extend",
+        metavar="N[,N]",
+        help=f"auto, or 1 to {LONGEST_DRAFT} tokens; a row for each",
+    )
+    bench.add_argument(
+        "--precision",
+        type=_precisions,
+        action="extend",
+        metavar="P[,P]",
+        help=f"of {', '.join(PRECISIONS)}; rows for each (default: auto)",
+    )
+    bench.add_argument(
+        "--draft-precision",
+        choices=PRECISIONS[1:],
+        metavar="P",
+        help="of the draft models (default: the target's in that row)",
+    )
+    bench.add_argument("--prompts", type=Path, required=True, metavar="FILE.jsonl")
+    bench.add_argument("--limit", type=at_least_1, metavar="N", help="use N prompts")
+    bench.add_argument(
+        "--turns", type=at_least_1, default=1, metavar="T", help="ask the first T of each prompt"
+    )
+    bench.add_argument("--max-tokens", type=at_least_1, default=96, metavar="N")
+    bench.add_argument("--repeat", type=at_least_1, default=1, metavar="R")
+    bench.add_argument("--against", choices=["transformers"], help="measure that too")
+    bench.add_argument(
+        "--verify-equal",
+        action="store_true",
+        help="exit with 1 if an id differs from plain decoding, or a draft was never accepted",
+    )
+    bench.add_argument(
+        "--json", type=Path, metavar="OUT", help="keep the result in OUT, and go on from there"
+    )
+
+
+def _lengths(text: str) -> list[int | None]:
+    parts = text.split(",")
+    if not set(parts) <= {"auto", *map(str, range(1, LONGEST_DRAFT + 1))}:
+        raise argparse.ArgumentTypeError(f"must be auto or 1 to {LONGEST_DRAFT}, by comma")
+    return [None if part == "auto" else int(part) for part in parts]
+
+
+def _precisions(text: str) -> list[str | None]:
+    names = text.split(",")
+    if not set(names) <= set(PRECISIONS):
+        raise argparse.ArgumentTypeError(f"must be of {', '.join(PRECISIONS)}, by comma")
+    return [None if name == "auto" else name for name in names]
+
+
+def carry_out(arguments: argparse.Namespace) -> int:
+    """Measure, print the table; 1 where --verify-equal finds a fault."""
+    from engine.bench.comparison import compare
+
+    plan = _plan(arguments)
+    with stop_flag() as stopped:
+        report = compare(plan, _say, stopped, arguments.json)
+    print(visible(table(report, arguments.verify_equal)))
+    if not arguments.verify_equal:
+        return 0
+    faults = report.faults()
+    for fault in faults:
+        _say(fault.text)
+    return 1 if faults else 0
+
+
+def _say(line: str) -> None:
+    print(visible(line), file=sys.stderr, flush=True)
+
+
+def _plan(arguments: argparse.Namespace) -> "Plan":
+    from app import paths
+    from engine.api import Sampling
+    from engine.bench.plan import Plan
+    from engine.bench.prompts import read_prompts
+    from engine.errors import EngineError
+
+    if arguments.verify_equal and arguments.verification == "rejection" and arguments.temperature:
+        raise EngineError(
+            "rejection_differs",
+            "Rejection keeps the odds, not the text: --verify-equal needs --verification coupled.",
+        )
+    return Plan(
+        model=find_model(arguments.model),
+        cache_folder=paths.cache_folder(),
+        drafts=[draft_choice(name) for name in arguments.draft or ("none", "ngram")],
+        prompts=read_prompts(arguments.prompts, arguments.limit, arguments.turns),
+        max_tokens=arguments.max_tokens,
+        precisions=arguments.precision or (None,),
+        draft_precision=arguments.draft_precision,
+        draft_lengths=arguments.draft_length or (None,),
+        repeat=arguments.repeat,
+        device=arguments.device,
+        # greedy and seed 0 unless asked otherwise: runs must be comparable
+        sampling=Sampling(temperature=arguments.temperature or 0.0, seed=arguments.seed or 0),
+        verification=arguments.verification,
+        against_transformers=arguments.against == "transformers",
+    )
+
+
+HEADS = (
+    *("engine", "drafter", "draft length", "precision", "tok/s", "middle half", "times plain"),
+    *("accepted", "a round", "first token", "memory"),
+)
+
+
+def table(report: "Report", differing: bool) -> str:
+    """The rows in aligned columns and a line below; `differing`: with a column of those ids."""
+    lines = [HEADS, *map(_cells, report.rows)]
+    if differing:
+        column = ["differing", *(_or_dash(row.differing_ids) for row in report.rows)]
+        lines = [(*line, cell) for line, cell in zip(lines, column, strict=True)]
+    return f"{_aligned(lines)}\ndiffering ids: {report.differing_ids}"
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def _cells(row: "Row") -> tuple[str, ...]:
+    precision: str = row.precision
+    if row.draft_precision not in (None, precision):
+        precision = f"{precision}, draft {row.draft_precision}"
+    return (
+        row.engine,
+        row.draft or row.drafter,
+        _or_dash(row.draft_length),
+        precision,
+        f"{row.tokens_per_second:.2f}",
+        f"{row.spread[0]:.2f} to {row.spread[1]:.2f}",
+        _or_dash(row.speedup, "{:.2f}"),
+        _or_dash(row.acceptance_rate, "{:.0%}").replace("%", " %"),
+        _or_dash(row.tokens_per_round, "{:.2f}"),
+        f"{row.time_to_first_token:.2f} s",
+        f"{row.memory_bytes / 2**30:.2f} GiB",
+    )
+
+
+def _or_dash(value: object, form: str = "{}") -> str:
+    return "-" if value is None else form.format(value)

@@ -1,0 +1,1 @@
+"""Drafters and plain decoding compared on the same prompts. Measures; decides nothing."""

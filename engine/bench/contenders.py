@@ -1,0 +1,296 @@
+"""Who answers in a bench: our session in each way of decoding, and transformers' own generation.
+
+Both run on the same files, each on weights of its own. Knows how to answer one conversation; not
+what is compared with what.
+"""
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+
+from engine import guidance
+from engine.api import Chunk, Drafting, Finish, Message, Sampling
+from engine.bench.plan import Plan
+from engine.bench.prompts import Conversation
+from engine.bench.runs import AUTO, Answer, Way
+from engine.bench.stock import FLOATS, Say, Stock
+from engine.drafters import BUILT_IN
+from engine.drafters.base import Drafter, NoDrafter
+from engine.drafters.small_model import SmallModelDrafter
+from engine.errors import Cancelled, DraftRefused, OutOfMemory
+from engine.library.inspect import inspect
+from engine.loading import LoadedModel, Stopped
+from engine.sampling import resolve
+from engine.session import Session, check_pair
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+ASSISTANT_TOKENS, LOOKUP_TOKENS = 4, 10
+# transformers' assisted generation as it runs best (set on the assistant's own configuration,
+# where alone they have an effect), and its prompt lookup.
+ASSISTANT = {
+    "num_assistant_tokens": ASSISTANT_TOKENS,
+    "num_assistant_tokens_schedule": "constant",
+    "assistant_confidence_threshold": 0.0,
+}
+
+
+class Contender(Protocol):
+    """Something that answers conversations in one way."""
+
+    way: Way
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of weights and caches now."""
+        ...
+
+    def answer(self, asked: Conversation, max_tokens: int, stopped: Stopped) -> tuple[Answer, ...]:
+        """An answer per turn, from empty caches and tables. Raises Cancelled, OutOfMemory."""
+        ...
+
+
+def check(plan: Plan) -> None:
+    """Raises DraftRefused when a draft of the plan cannot serve; reads no weights."""
+    target = inspect(plan.model)
+    refusal = guidance.drafting_refusal(target)
+    if refusal is not None and any(draft != "none" for draft in plan.drafts):
+        raise DraftRefused(refusal.code, refusal.template, **refusal.values)
+    for path in _paths(plan):
+        check_pair(target, inspect(path))
+
+
+@contextlib.contextmanager
+def opened(plan: Plan, say: Say, stopped: Stopped) -> Iterator[list[Contender]]:
+    """Every way of the plan, ready to answer; all memory is given back at the end.
+
+    Raises what loading raises.
+    """
+    stock = Stock(plan, say, stopped)
+    try:
+        loaded = [stock.model("target", plan.model, precision) for precision in plan.precisions]
+        # what the engine takes by itself may be asked for by name too
+        targets = list({id(target): target for target in loaded}.values())
+        found = [row for target in targets for row in _ours(plan, stock, target)]
+        if plan.against_transformers:
+            found += _theirs(plan, stock, targets[0], say)
+        yield found
+    finally:
+        stock.close()
+
+
+def _paths(plan: Plan) -> list[Path]:
+    return list(dict.fromkeys(d for d in plan.drafts if isinstance(d, Path)))
+
+
+def _names(plan: Plan) -> dict[Path, str]:
+    """What each draft model is called; two files of one model by their paths."""
+    names = {path: inspect(path).name for path in _paths(plan)}
+    taken = list(names.values())
+    return {p: name if taken.count(name) == 1 else str(p) for p, name in names.items()}
+
+
+def _ours(plan: Plan, stock: Stock, target: LoadedModel) -> list[Contender]:
+    session = Session(plan.cache_folder, target)
+    names = _names(plan)
+    precision = target.loaded.precision
+    plain = Way("slipstream", "none", None, precision, None, None)
+    rows: list[Contender] = [_Slipstream(plan, session, NoDrafter(), plain, [target])]
+    for draft in dict.fromkeys(d for d in plan.drafts if d != "none"):
+        for length in dict.fromkeys(plan.draft_lengths):
+            wanted = AUTO if length is None else length
+            if isinstance(draft, Path):
+                model = stock.model("draft", draft, plan.draft_precision or precision)
+                drafter: Drafter = SmallModelDrafter(model.model)
+                way = replace(plain, draft=names[draft], draft_precision=model.loaded.precision)
+                models = [target, model]
+            else:
+                drafter, way, models = BUILT_IN[draft](), plain, [target]
+            way = replace(way, drafter=drafter.name, draft_length=wanted)
+            rows.append(_Slipstream(plan, session, drafter, way, models))
+    return rows
+
+
+class _Slipstream:
+    """Our session with one drafter at one draft length."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        session: Session,
+        drafter: Drafter,
+        way: Way,
+        models: Sequence[LoadedModel],
+    ) -> None:
+        self.way = way
+        self._session, self._drafter, self._models = session, drafter, models
+        self._sampling = plan.sampling
+        length = way.draft_length
+        self._drafting = Drafting(length if isinstance(length, int) else None, plan.verification)
+
+    @property
+    def memory_bytes(self) -> int:
+        return sum(m.loaded.memory_bytes + m.model.cache.nbytes for m in self._models)
+
+    def answer(self, asked: Conversation, max_tokens: int, stopped: Stopped) -> tuple[Answer, ...]:
+        self._session.use(self._drafter)
+        self._session.forget()
+        answers = []
+        chat: list[Message] = []
+        for turn in asked:
+            chat.append(Message("user", turn))
+            chunks = self._reply(chat, max_tokens, stopped)
+            ids = tuple(token for chunk in chunks for token in chunk.token_ids)
+            chat.append(
+                Message(
+                    "assistant",
+                    "".join(chunk.text for chunk in chunks),
+                    ids if chunks[-1].token_ids_exact else None,
+                    self._session.target.loaded.vocabulary,
+                )
+            )
+            usage = chunks[-1].usage
+            answers.append(
+                Answer(ids, usage.tokens_per_second or 0.0, usage.time_to_first_token or 0.0, usage)
+            )
+        return tuple(answers)
+
+    def _reply(self, chat: Sequence[Message], max_tokens: int, stopped: Stopped) -> list[Chunk]:
+        sampling = replace(self._sampling, max_tokens=max_tokens)
+        chunks = list(self._session.reply(chat, sampling, self._drafting, stopped=stopped))
+        if chunks[-1].finish is Finish.CANCELLED:
+            raise Cancelled()
+        if chunks[-1].finish is Finish.MEMORY:
+            raise OutOfMemory(
+                "bench_no_memory", "Memory ran out while {row} answered.", row=self.way.label
+            )
+        return chunks
+
+
+def _theirs(plan: Plan, stock: Stock, ours: LoadedModel, say: Say) -> list[Contender]:
+    """transformers in each float precision asked for, else in bf16; prompts are made by `ours`."""
+    without = [p for p in plan.precisions if p is not None and p not in FLOATS]
+    precisions = [p for p in dict.fromkeys(plan.precisions) if p in FLOATS] or ["bf16"]
+    if without:
+        say(f"transformers has no row in {', '.join(without)}")
+    names = _names(plan)
+    rows: list[Contender] = []
+    for precision in precisions:
+        network = stock.network("target", plan.model, precision)
+        plain = Way("transformers", "none", None, precision, None, None)
+        lookup = replace(plain, drafter="lookup", draft_length=LOOKUP_TOKENS)
+        options = {"prompt_lookup_num_tokens": LOOKUP_TOKENS}
+        rows.append(_Transformers(plan, plain, ours, network))
+        rows.append(_Transformers(plan, lookup, ours, network, options))
+        for path, name in names.items():
+            draft = stock.network("draft", path, precision)
+            for option, value in ASSISTANT.items():
+                setattr(draft.generation_config, option, value)
+            way = replace(
+                plain,
+                drafter="model",
+                draft=name,
+                draft_precision=precision,
+                draft_length=ASSISTANT_TOKENS,
+            )
+            rows.append(_Transformers(plan, way, ours, network, {"assistant_model": draft}))
+    return rows
+
+
+class _Transformers:
+    """transformers' own generate() on a network of its own; every turn is read anew."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        way: Way,
+        ours: LoadedModel,
+        network: "PreTrainedModel",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.way = way
+        self._seed = plan.sampling.seed or 0
+        self._settings = _as_generate(resolve(plan.sampling, ours.loaded.defaults))
+        self._tokenizer, self._vocabulary = ours.tokenizer, ours.loaded.vocabulary
+        self._network, self._options = network, dict(options or {})
+
+    @property
+    def memory_bytes(self) -> int:
+        networks = [self._network, self._options.get("assistant_model", self._network)]
+        weights = {p.data_ptr(): p for n in networks for p in n.parameters()}.values()
+        return sum(p.numel() * p.element_size() for p in weights)
+
+    def answer(self, asked: Conversation, max_tokens: int, stopped: Stopped) -> tuple[Answer, ...]:
+        answers = []
+        chat: list[Message] = []
+        for turn in asked:
+            chat.append(Message("user", turn))
+            answers.append(self._generate(self._tokenizer.prompt(chat).ids, max_tokens, stopped))
+            made = answers[-1].ids
+            text = self._tokenizer.decode(made)
+            chat.append(Message("assistant", text, made, self._vocabulary))
+        return tuple(answers)
+
+    def _generate(self, ids: list[int], max_tokens: int, stopped: Stopped) -> Answer:
+        ends = self._tokenizer.eos_ids
+        inputs = torch.tensor([ids], device=self._network.device)
+        clock = _Clock(stopped)
+        torch.manual_seed(self._seed)
+        with torch.inference_mode():
+            out = self._network.generate(
+                inputs,
+                attention_mask=torch.ones_like(inputs),
+                max_new_tokens=max_tokens,
+                eos_token_id=sorted(ends) or None,
+                pad_token_id=min(ends, default=0),
+                streamer=clock,
+                **self._settings,
+                **self._options,
+            )
+        made = tuple(out[0, len(ids) :].tolist())
+        return Answer(made, clock.rate(len(made)), clock.first)
+
+
+def _as_generate(settings: Sampling) -> dict[str, Any]:
+    """Our settings as arguments of generate(), so that the folder's own do not apply there."""
+    shared = {"repetition_penalty": settings.repetition_penalty}
+    if not settings.temperature:
+        return shared | {"do_sample": False}
+    names = ("temperature", "top_k", "top_p", "min_p")
+    return shared | {"do_sample": True} | {name: getattr(settings, name) for name in names}
+
+
+class _Clock:
+    """A streamer that notes when tokens come; the first call brings the prompt."""
+
+    def __init__(self, stopped: Stopped) -> None:
+        self._stopped = stopped
+        self._began = time.monotonic()
+        self._calls = 0
+        self._early = 0
+        self.first = 0.0
+        self._ended = self._began
+
+    def put(self, tokens: Any) -> None:
+        if self._stopped():
+            raise Cancelled()
+        self._calls += 1
+        self._ended = time.monotonic()
+        if self._calls == 2:
+            self.first = self._ended - self._began
+            self._early = int(tokens.numel())
+
+    def end(self) -> None:
+        self._ended = time.monotonic()
+
+    def rate(self, tokens: int) -> float:
+        """Tokens after the first pass, per second after it."""
+        span = self._ended - self._began - self.first
+        late = tokens - self._early
+        return late / span if late > 0 and span > 0 else 0.0

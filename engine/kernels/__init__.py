@@ -1,0 +1,1 @@
+"""Arithmetic that gives a row the same bits whatever rows are computed beside it."""
