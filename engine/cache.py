@@ -98,11 +98,12 @@ class Cache:
     def broke(self, tokens: int) -> None:
         """A pass over `tokens` tokens was broken off, some layers done and some not."""
         self._held = self._length + tokens
-        if self._has_running_state:
+        if self.has_running_state:
             self.empty()
 
     @property
-    def _has_running_state(self) -> bool:
+    def has_running_state(self) -> bool:
+        """Whether a layer keeps sums over all it was fed, which cannot be taken back."""
         return any(isinstance(x, LinearAttentionCacheLayerMixin) for x in self._inner.layers)
 
     def _can_rewind(self, tokens: int) -> bool:
@@ -110,7 +111,7 @@ class Cache:
 
         A windowed layer then still needs what lies in the window before.
         """
-        if self._has_running_state:
+        if self.has_running_state:
             return False
         buffers = [x for x in self._inner.layers if isinstance(x, Buffers)]
         return all(x.reaches(self._held - tokens) for x in buffers) and all(

@@ -71,7 +71,11 @@ class NetworkWeights:
 
 
 def fits(network: torch.nn.Module, shapes: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether every parameter of `network` is stored under its own name, in its own shape."""
-    return all(
+    """Whether every parameter of `network` is stored under its own name, in its own shape.
+
+    Not so where it has other tensors that files hold: nobody would read those.
+    """
+    parameters = dict(network.named_parameters(remove_duplicate=False))
+    return network.state_dict().keys() <= parameters.keys() and all(
         shapes.get(name) == tuple(parameter.shape) for name, parameter in network.named_parameters()
     )

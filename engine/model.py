@@ -46,7 +46,7 @@ class LanguageModel:
 
     def compute_in_blocks(self, yes: bool = True) -> None:
         """Compute answers in blocks of one shape from now on, or no more; nothing is held then."""
-        self.runner.close()
+        self.runner.free()
         if yes:
             self.runner = Blocks(self.network, self.context, self._check_stop)
         else:
@@ -68,7 +68,7 @@ class LanguageModel:
 
     def close(self) -> None:
         """Give all memory back; the model cannot run any more."""
-        self.runner.close()
+        self.runner.free()
         release(self.network)
         self.network.to("meta")
 

@@ -70,9 +70,11 @@ def as_stored(network: nn.Module, items: Sequence[Item], weights: Weights) -> It
             swap = _Swap(mine, weights)
             stack.callback(layer.register_forward_pre_hook(swap.enter).remove)
             stack.callback(layer.register_forward_hook(swap.leave).remove)
+            # a layer that was broken off
+            stack.callback(swap.leave)
         around = _Swap(outer, weights)
-        around.enter()
         stack.callback(around.leave)
+        around.enter()
         yield
 
 
@@ -87,7 +89,7 @@ class _Swap:
         for item in self._items:
             group = item.group
             assert group is not None
-            self._before += [(group.parent, n, getattr(group.parent, n)) for n in group.names]
+            self._before += [(module, n, getattr(module, n)) for module, n in group.slots]
             stored(item, self._weights)
 
     def leave(self, *_: Any) -> None:

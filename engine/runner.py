@@ -48,8 +48,8 @@ class Runner(Protocol):
         """Hold at most `length` tokens of a text of `total`, computed as if all were fed anew."""
         ...
 
-    def close(self) -> None:
-        """Give the memory back."""
+    def free(self) -> None:
+        """Hold nothing and give the memory back."""
         ...
 
 
@@ -81,7 +81,7 @@ class AnyRows:
     def rewind(self, length: int, total: int, answers: Sequence[range]) -> None:
         self.cache.crop_to(length)
 
-    def close(self) -> None:
+    def free(self) -> None:
         self.cache.free()
 
     def _pass(self, tokens: Sequence[int], rows: int) -> torch.Tensor:
@@ -140,7 +140,7 @@ class Blocks:
         held = self._held[: min(length, self.cache.length)]
         self.cache.crop_to(unchanged(held, roles(0, total, answers)))
 
-    def close(self) -> None:
+    def free(self) -> None:
         self._graphs.drop()
         self.cache.free()
 
@@ -175,7 +175,7 @@ class Blocks:
     def _compute(self, bucket: int) -> torch.Tensor:
         """The block that lies in `_fed`, its keys read up to `bucket`; logits [BLOCK, vocab]."""
         rows = self._fed[BLOCK] + self._places
-        with graphs.attending(self._network):
+        with graphs.fixed_shapes(self._network):
             out = self._network(
                 input_ids=self._fed[None, :BLOCK],
                 # padding at positions that the model has not would be looked up in vain

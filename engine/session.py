@@ -411,6 +411,9 @@ class _Answer:
         """Free the memory: first the frames of the error, which hold the tensors."""
         traceback.clear_frames(error.__traceback__)
         error.__traceback__ = None
+        for loaded in (self.session.target, self.session.draft):
+            if loaded is not None:
+                loaded.model.runner.free()
         self.session.forget()
         self.tokens = []
         release()

@@ -7,7 +7,7 @@ gives a row the same bits (`rows.agreeing`).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -35,6 +35,17 @@ class Segment:
     first: int
     last: int
     mask: torch.Tensor
+    _repeated: dict[tuple[int, int, int, int], torch.Tensor] = field(default_factory=dict)
+
+    def mask_of(self, start: int, count: int, room: int, group: int) -> torch.Tensor:
+        """For `count` rows from `start` on, padded to `room`, each `group` times; kept."""
+        key = start, count, room, group
+        if key not in self._repeated:
+            rows = self.mask[start - self.start : start - self.start + count]
+            if room > count:
+                rows = torch.cat([rows, rows.new_zeros(room - count, rows.shape[1])])
+            self._repeated[key] = rows.repeat_interleave(group, 0)
+        return self._repeated[key]
 
 
 def segments(
@@ -114,23 +125,39 @@ def attend(
     """
     _, heads, rows, size = query.shape
     key_heads = key.shape[1]
-    group = heads // key_heads
-    grouped = query[0].view(key_heads, group, rows, size).permute(2, 0, 1, 3) * scaling
-    out = torch.empty(rows, key_heads, group, value.shape[-1])
-    for part in attention_mask:
-        keys = key[0, :, part.first : part.last]
-        values = value[0, :, part.first : part.last]
-        counts = _counts(key_heads, group, size)
+    grouped = query[0].transpose(0, 1).reshape(rows, key_heads, -1, size)
+    found = in_segments(grouped, key[0], value[0], attention_mask, scaling, softcap, s_aux)
+    return found.view(1, rows, heads, -1), None
+
+
+def in_segments(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    parts: list[Segment],
+    scaling: float,
+    softcap: float | None = None,
+    sinks: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """query [rows, key heads, group, size] to [rows, heads x size]; key, value [heads, room, size].
+
+    Every row in the bucket of its own position, in a row count that agrees with all others.
+    """
+    rows, key_heads, group, size = query.shape
+    counts = _counts(key_heads, group, size)
+    found = []
+    for part in parts:
+        keys = key[:, part.first : part.last]
+        values = value[:, part.first : part.last]
         done = part.start
         for count, room in counts.parts(part.stop - part.start):
-            q = grouped[done : done + count]
-            mask = part.mask[done - part.start : done - part.start + count]
+            mask = part.mask_of(done, count, room, group)
+            q = query if count == rows else query[done : done + count]
             if room > count:
                 q = torch.cat([q, q.new_zeros(room - count, *q.shape[1:])])
-                mask = torch.cat([mask, mask.new_zeros(room - count, mask.shape[1])])
-            out[done : done + count] = _rows(q, keys, values, mask, softcap, s_aux)[:count]
+            found.append(_rows(q, keys, values, mask, scaling, softcap, sinks)[:count])
             done += count
-    return out.view(1, rows, heads, -1), None
+    return found[0] if len(found) == 1 else torch.cat(found)
 
 
 def _rows(
@@ -138,28 +165,32 @@ def _rows(
     keys: torch.Tensor,
     values: torch.Tensor,
     mask: torch.Tensor,
+    scaling: float,
     softcap: float | None = None,
     sinks: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """query [rows, key heads, group, size], mask [rows, keys]; the result in query's shape."""
+    """query [rows, key heads, group, size], mask [rows x group, keys]; [rows, heads x size]."""
     rows, heads, group, size = query.shape
     stacked = query.transpose(0, 1).reshape(heads, rows * group, size)
-    scores = torch.bmm(stacked, keys.transpose(1, 2)).view(heads, rows, group, -1)
-    if softcap is not None:
-        scores = in_rows(lambda s: torch.tanh(s / softcap) * softcap, scores)
-    scores += mask[:, None]
+    across = keys.transpose(1, 2)
+    mask = mask.expand(heads, *mask.shape)
+    if softcap is None:
+        scores = torch.baddbmm(mask, stacked, across, alpha=scaling)
+    else:
+        scores = torch.bmm(stacked, across).mul_(scaling / softcap)
+        scores = in_rows(torch.tanh, scores).mul_(softcap).add_(mask)
     if sinks is not None:
-        scores = _with_sinks(scores, sinks)
-    weights = scores.softmax(-1)
-    weights = weights[..., : keys.shape[1]].reshape(heads, rows * group, -1)
-    return torch.bmm(weights, values).view(heads, rows, group, -1).transpose(0, 1)
+        scores = _with_sinks(scores, sinks, rows)
+    weights = scores.softmax(-1)[..., : keys.shape[1]]
+    mixed = torch.bmm(weights, values).view(heads, rows, group, -1)
+    return mixed.transpose(0, 1).reshape(rows, -1)
 
 
-def _with_sinks(scores: torch.Tensor, sinks: torch.Tensor) -> torch.Tensor:
+def _with_sinks(scores: torch.Tensor, sinks: torch.Tensor, rows: int) -> torch.Tensor:
     """A score per head beside the keys', which takes weight and gives nothing (gpt-oss)."""
-    heads, rows, group, _ = scores.shape
-    extra = sinks.float().view(heads, 1, group, 1).expand(heads, rows, group, 1)
-    return torch.cat([scores, extra], -1)
+    heads, stacked, _ = scores.shape
+    extra = sinks.float().view(heads, 1, -1).expand(heads, rows, stacked // rows)
+    return torch.cat([scores, extra.reshape(heads, stacked, 1)], -1)
 
 
 @cache
@@ -169,7 +200,7 @@ def _counts(key_heads: int, group: int, size: int) -> RowCounts:
     for length in (BUCKET, 6 * BUCKET):
         generator = torch.Generator().manual_seed(0)
         keys, values = (torch.randn(key_heads, length, size, generator=generator) for _ in range(2))
-        mask = torch.zeros(max(COUNTS), length)
+        mask = torch.zeros(max(COUNTS) * group, length)
         mask[:, -3:] = float("-inf")
 
         def call(
@@ -178,7 +209,7 @@ def _counts(key_heads: int, group: int, size: int) -> RowCounts:
             values: torch.Tensor = values,
             mask: torch.Tensor = mask,
         ) -> torch.Tensor:
-            return _rows(query, keys, values, mask[: len(query)])
+            return _rows(query, keys, values, mask[: len(query) * group], size**-0.5)
 
         found &= set(agreeing(call, (key_heads, group, size), COUNTS).good)
     return RowCounts(found or {1})

@@ -162,15 +162,19 @@ def suits(network: "PreTrainedModel") -> bool:
 
 
 @contextmanager
-def attending(network: "PreTrainedModel") -> Iterator[None]:
-    """Within it, `network` attends as a block does."""
+def fixed_shapes(network: "PreTrainedModel") -> Iterator[None]:
+    """Within it, no shape in `network` depends on what it computes.
+
+    It attends as a block does; and each row multiplies its own experts, gathered for it, where
+    otherwise as many rows as chose an expert would be multiplied together.
+    """
     config: Any = network.config.get_text_config(decoder=True)
-    before = config._attn_implementation
-    config._attn_implementation = NAME
+    before = config._attn_implementation, config._experts_implementation
+    config._attn_implementation, config._experts_implementation = NAME, "batched_mm"
     try:
         yield
     finally:
-        config._attn_implementation = before
+        config._attn_implementation, config._experts_implementation = before
 
 
 def register() -> None:

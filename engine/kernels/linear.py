@@ -20,6 +20,7 @@ _ops = torch.ops.quantized
 
 # Keeps the scale of a row of zeros from being zero.
 TINY = 1e-30
+_TINY = torch.tensor(TINY)
 # Numbers quantised at once: larger pieces leave the processor's cache, and take memory.
 AT_ONCE = 1 << 18
 # Row counts up to this have buffers of their own.
@@ -148,8 +149,8 @@ class Int8:
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         rows = len(x)
-        scale = torch.linalg.vector_norm(x, float("inf"), -1, True)
-        scale.mul_(1 / self._top).clamp_min_(TINY)
+        largest = torch.linalg.vector_norm(x, float("inf"), -1, True)
+        scale = torch.add(_TINY, largest, alpha=1 / self._top)
         levels = torch.div(x, scale)
         both, coarse, fine = _buffers.of(x.shape, self._top)
         torch.round(levels, out=coarse)

@@ -14,7 +14,7 @@ from torch import nn
 
 from engine.kernels.attention import NAME, register
 from engine.kernels.linear import Kernel
-from engine.kernels.pointwise import InRows, RotaryInRows, RowByRow, in_rows
+from engine.kernels.pointwise import InRows, NextInRows, RotaryInRows, RowByRow, in_rows
 
 # Layers that read one input, by what transformers' models call them.
 SIBLINGS = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))
@@ -29,8 +29,14 @@ class Group:
     names: tuple[str, ...]
 
     @property
+    def slots(self) -> list[tuple[nn.Module, str]]:
+        """Where each layer is: the module it is an attribute of, and its name there."""
+        held = [(name, getattr(self.parent, name)) for name in self.names]
+        return [(m, "linear") if isinstance(m, _Around) else (self.parent, n) for n, m in held]
+
+    @property
     def layers(self) -> list[nn.Linear]:
-        return [getattr(self.parent, name) for name in self.names]
+        return [getattr(module, name) for module, name in self.slots]
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -113,8 +119,8 @@ def replace(group: Group, kernel: Kernel) -> None:
     """Put `kernel` in the place of the group's layers."""
     layers = group.layers
     shared = _Shared(kernel, [layer.out_features for layer in layers])
-    for place, (name, layer) in enumerate(zip(group.names, layers, strict=True)):
-        setattr(group.parent, name, Linear(shared, place, layer.in_features, layer.out_features))
+    for place, ((module, name), layer) in enumerate(zip(group.slots, layers, strict=True)):
+        setattr(module, name, Linear(shared, place, layer.in_features, layer.out_features))
 
 
 def experts(network: nn.Module) -> list[tuple[str, nn.Module]]:
@@ -145,11 +151,11 @@ class Experts(nn.Module):
         self.act_fn = InRows(activation)
         shapes = {part: tuple(getattr(stack, part).shape) for part in ("gate_up_proj", "down_proj")}
         self.matrices = [(part, shape[0], shape[1:]) for part, shape in shapes.items()]
-        self.kernels: dict[str, list[Kernel]] = {part: [] for part in shapes}
+        self.kernels: dict[str, dict[int, Kernel]] = {part: {} for part in shapes}
 
-    def put(self, part: str, kernel: Kernel) -> None:
-        """The next expert's matrix."""
-        self.kernels[part].append(kernel)
+    def put(self, part: str, expert: int, kernel: Kernel) -> None:
+        """The matrix of one expert, in the place of the one it had."""
+        self.kernels[part][expert] = kernel
 
     def forward(
         self, hidden: torch.Tensor, chosen: torch.Tensor, weights: torch.Tensor
@@ -157,7 +163,7 @@ class Experts(nn.Module):
         """hidden [tokens, size]; chosen and weights [tokens, experts a token]."""
         out = torch.zeros_like(hidden)
         for expert in torch.unique(chosen).tolist():
-            if not 0 <= expert < len(self.kernels["down_proj"]):
+            if expert not in self.kernels["down_proj"]:
                 continue
             tokens, place = torch.where(chosen == expert)
             gate, up = self.kernels["gate_up_proj"][expert](hidden[tokens]).chunk(2, -1)
@@ -188,8 +194,10 @@ def settle(network: nn.Module) -> None:
             if name in ("act_fn", "act", "activation_fn"):
                 if not isinstance(child, InRows):
                     setattr(module, name, InRows(child))
-            elif kind.endswith("TopKRouter"):
+            elif kind.lower().endswith("topkrouter"):
                 setattr(module, name, RowByRow(child))
+            elif name == "shared_expert_gate":
+                setattr(module, name, Gate(child))
             elif kind.endswith("RMSNorm"):
                 _quicken(module, name, child)
             elif kind.endswith("RotaryEmbedding"):
@@ -217,13 +225,29 @@ def _cap_in_rows(network: nn.Module) -> None:
         output.set_output_embeddings(Capped(output.get_output_embeddings(), float(cap)))
 
 
-class Capped(nn.Module):
+class _Around(nn.Module):
+    """A linear layer and something done to its result."""
+
+    def __init__(self, linear: nn.Module) -> None:
+        super().__init__()
+        self.linear = linear
+        self.out_features = linear.out_features
+
+
+class Gate(_Around):
+    """A mixture's gate with one output, of which the model itself takes the sigmoid."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.linear(x)
+        return found.as_subclass(NextInRows)
+
+
+class Capped(_Around):
     """An output matrix with bounded logits."""
 
     def __init__(self, linear: nn.Module, cap: float) -> None:
-        super().__init__()
-        self.linear, self.cap = linear, cap
-        self.out_features = linear.out_features
+        super().__init__(linear)
+        self.cap = cap
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return in_rows(lambda part: torch.tanh(part / self.cap) * self.cap, self.linear(x))
@@ -245,22 +269,29 @@ def _quicken(parent: nn.Module, name: str, norm: nn.Module) -> None:
 
 
 class Norm(nn.Module):
-    """RMSNorm (Zhang and Sennrich 2019) by torch's own function."""
+    """RMSNorm (Zhang and Sennrich 2019) by torch's LayerNorm, which is one operation.
+
+    Of [x, -x] the mean is zero and the variance is the mean square of x.
+    """
 
     def __init__(self, weight: torch.Tensor, eps: float) -> None:
         super().__init__()
-        self.weight = nn.Parameter(weight, requires_grad=False)
+        self.size = len(weight)
+        doubled = torch.cat([weight, torch.zeros_like(weight)])
+        self.weight = nn.Parameter(doubled, requires_grad=False)
         self.eps = eps
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return nn.functional.rms_norm(x, self.weight.shape, self.weight, self.eps)
+        both = torch.cat([x, -x], -1)
+        found = nn.functional.layer_norm(both, (2 * self.size,), self.weight, None, self.eps)
+        return found[..., : self.size]
 
 
 def kernels(network: nn.Module) -> list[Kernel]:
     """Every packed matrix in `network`, each once."""
     shared = {id(m.shared): m.shared.kernel for m in network.modules() if isinstance(m, Linear)}
-    stacks = (m.kernels for m in network.modules() if isinstance(m, Experts))
-    return [*shared.values(), *(k for stack in stacks for part in stack.values() for k in part)]
+    stacks = (m.kernels.values() for m in network.modules() if isinstance(m, Experts))
+    return [*shared.values(), *(k for parts in stacks for part in parts for k in part.values())]
 
 
 def release(network: nn.Module) -> None:

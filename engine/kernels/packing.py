@@ -226,8 +226,10 @@ def _items(network: nn.Module, precision: Form) -> list[Item]:
             form = _form(precision, part, shape, False)
             for index in range(count):
 
-                def put(tensors: Tensors, packed=packed, part=part, form=form) -> None:  # type: ignore[no-untyped-def]
-                    packed.put(part, kernel(form, tensors))
+                def put(  # type: ignore[no-untyped-def]
+                    tensors: Tensors, packed=packed, part=part, index=index, form=form
+                ) -> None:
+                    packed.put(part, index, kernel(form, tensors))
 
                 found.append(Item(f"{name}.{index}", form, shape, ((name, index),), (), put))
         _set_module(network, path, packed)

@@ -48,7 +48,7 @@ def agreeing(call: Call, width: Sequence[int], counts: Iterable[int]) -> RowCoun
     """Those of `counts` at which `call` gives a row the same bits, wherever it lies among others.
 
     `call` takes [rows, *width]. The largest set of counts that agree with each other; where none
-    agree, the last count alone, at which the row's place at least does not matter, if so at any.
+    does with itself, 1 alone: there is only one place then.
     """
     generator = torch.Generator().manual_seed(0)
     counts = list(counts)

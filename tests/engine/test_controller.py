@@ -254,6 +254,33 @@ def test_a_step_that_slows_down_as_the_chat_grows_is_timed_again():
         assert mean(times_as_fast(world, fixed, tokens=2000)) >= 0.95
 
 
+def test_a_plain_step_timed_on_a_busy_machine_does_not_keep_a_hopeless_draft():
+    controller = Automatic(4)
+    for _ in range(2):
+        controller.observe(RoundStats(0, 0, verify_seconds=0.2))
+    for _ in range(24):
+        length = controller.length
+        times = {"draft_seconds": 0.03 * length, "verify_seconds": 0.1}
+        controller.observe(RoundStats(length, 0, **times))
+    assert controller.pause is not None
+
+
+def test_a_plain_step_is_timed_now_and_then_however_good_the_draft():
+    lengths = drafted(World(1.0).answer(Automatic(4), 1000))
+    plain = [i for i, length in enumerate(lengths) if length == 0]
+    assert max(b - a for a, b in pairwise(plain)) <= 33
+    assert len(plain) < len(lengths) / 20
+
+
+def test_a_draft_that_has_paid_is_tried_soon_again():
+    """Bad, good, and bad again: the last pauses are not the long ones of the beginning."""
+    text = [0.0] * 600 + [1.0] * 600 + [0.0] * 400
+    rounds = World(text.__getitem__, noise=0.0).answer(Automatic(4), len(text))
+    after = [at for at, stats in rounds if at >= 1200 and stats.drafted]
+    pauses = [b - a for a, b in pairwise(after) if b - a > 1]
+    assert pauses[0] < 30
+
+
 def test_the_first_rounds_are_plain_and_the_first_draft_short():
     rounds = World(1.0, noise=0.0).answer(Automatic(4), 40)
     assert drafted(rounds)[:3] == [0, 0, 1]
@@ -280,7 +307,8 @@ def test_a_fixed_length_stays_whatever_comes_of_it():
     assert drafted(World(0.0).answer(FixedLength(3), 50))[:40] == [3] * 40
 
 
-def test_what_was_never_judged_decides_nothing():
+@pytest.mark.parametrize("right", [0.4, 0.5, 0.6])
+def test_what_was_never_judged_decides_nothing(right):
     """Rounds that end alike for the judge, but with rejected rests of different lengths.
 
     Under the rejection rule such a rest comes of noise that the next round uses again.
@@ -290,11 +318,11 @@ def test_what_was_never_judged_decides_nothing():
         chance = random.Random(5)
         controller = Automatic(4)
         lengths = []
-        for _ in range(200):
+        for _ in range(400):
             lengths.append(controller.length)
-            accepted = next((i for i in range(lengths[-1]) if chance.random() > 0.6), lengths[-1])
+            accepted = next((i for i in range(lengths[-1]) if chance.random() > right), lengths[-1])
             drafted_ = min(lengths[-1], accepted + 1 + rest)
-            times = {"draft_seconds": 0.03 * drafted_, "verify_seconds": 0.1}
+            times = {"draft_seconds": 0.04 * drafted_, "verify_seconds": 0.1}
             controller.observe(RoundStats(drafted_, accepted, emitted=accepted + 1, **times))
         decided.append(lengths)
     assert decided[0] == decided[1] == decided[2]
