@@ -13,8 +13,8 @@ class Drafter(Protocol):
 
     Whatever it has stored of the history is a prefix of the loop's `tokens[:-1]`; it is fed what
     it lacks, never told. A drafter that reads the target's hidden states is given the target
-    when it is built. `default_length` is the draft length of "automatic", in tokens. `pause` says
-    why it proposes nothing at present, if there is more to it than having no guess.
+    when it is built. `default_length` is the longest that an automatic draft may be, in tokens.
+    `pause` says why it proposes nothing at present, if there is more to it than having no guess.
     """
 
     name: str

@@ -4,7 +4,9 @@ What is read is quantised and packed at once, so memory never holds the model in
 its packed form. Quantised weights are taken from the store where it has them.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -120,9 +122,8 @@ def pack(
 def _fill_from(kept: Iterator[tuple[str, torch.Tensor]], items: list[Item], done: Done) -> bool:
     """Fill from the store; False when it turns out to be damaged."""
     try:
-        for item in items:
-            item.place({part: next(kept)[1] for part in item.shapes})
-            done(item.numel)
+        read = ((item, {part: next(kept)[1] for part in item.shapes}) for item in items)
+        _place(read, done)
         for _ in kept:
             raise Damaged
     except Damaged:
@@ -132,14 +133,35 @@ def _fill_from(kept: Iterator[tuple[str, torch.Tensor]], items: list[Item], done
 
 def _fill(items: list[Item], weights: Weights, writer: Writer | None, done: Done) -> None:
     reader = _Reader(weights)
-    for item in items:
-        tensors = _quantised(item, reader)
-        if writer is not None:
-            for part in item.shapes:
-                writer.put(tensors[part])
-        item.place(tensors)
-        del tensors
-        done(item.numel)
+
+    def made() -> Iterator[tuple[Item, Tensors]]:
+        for item in items:
+            tensors = _quantised(item, reader)
+            if writer is not None:
+                for part in item.shapes:
+                    writer.put(tensors[part])
+            yield item, tensors
+
+    _place(made(), done)
+
+
+def _place(filled: Iterator[tuple[Item, Tensors]], done: Done) -> None:
+    """Pack and place, one matrix per core at once: packing one takes a single core, and long."""
+    cores = torch.get_num_threads()
+    with ThreadPoolExecutor(cores) as pool:
+        at_work: deque[tuple[Item, Future[None]]] = deque()
+        for item, tensors in filled:
+            at_work.append((item, pool.submit(item.place, tensors)))
+            del tensors
+            if len(at_work) > cores:
+                _finish(*at_work.popleft(), done)
+        for item, job in at_work:
+            _finish(item, job, done)
+
+
+def _finish(item: Item, job: "Future[None]", done: Done) -> None:
+    job.result()
+    done(item.numel)
 
 
 class _Reader:

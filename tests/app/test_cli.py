@@ -36,7 +36,7 @@ def answer(capsys, *options):
 
 
 def test_chat_prints_one_json_object(library, capsys):
-    printed = answer(capsys, "--draft", "weak")
+    printed = answer(capsys, "--draft", "weak", "--draft-length", "4")
     assert set(printed) >= {"text", "token_ids", "finish_reason", "stats"}
     assert printed["finish_reason"] == "length"
     assert len(printed["token_ids"]) == 24
