@@ -10,8 +10,8 @@ from engine.api import ModelInfo, Precision
 from engine.errors import Reason
 
 FLOAT_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
-# Of a number in a matrix that is packed for the processor; float32 as up to three float16 parts.
-PACKED_BYTES = {"fp32": 6, "bf16": 2, "fp16": 2}
+# Of a number in a matrix that is packed for the processor; float32 as up to two float16 parts.
+PACKED_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 ROW_BYTES = 8  # the scale of a row of int8, as torch keeps it
 INT4_GROUP, GROUP_BYTES = 64, 4  # numbers that share a scale and a zero point; bytes of the two
 

@@ -114,11 +114,6 @@ class Blocks:
     def notes(self) -> list[Reason]:
         return self._graphs.notes
 
-    @property
-    def captures(self) -> bool:
-        """Whether blocks are played from graphs."""
-        return self._graphs.captures
-
     def feed(self, tokens: Sequence[int], answers: Sequence[range] = ()) -> None:
         start = self.cache.length
         plan = roles(start, start + len(tokens), answers)

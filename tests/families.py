@@ -1,8 +1,14 @@
-"""Configurations of tiny models, a family each: what a kernel must get right differs by family."""
+"""Tiny models, a family each: what a kernel must get right differs by family."""
 
+import weakref
 from typing import Any
 
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
+
 from tests.folders import IM_END, tiny_config
+
+IDS = torch.tensor([[5, 1, 200, 7, 7, 31]])
 
 _BASE = tiny_config(eos_token_id=IM_END, pad_token_id=0)
 _MIXTURE = {
@@ -88,3 +94,46 @@ FAMILIES: dict[str, dict[str, Any]] = {
         **_MIXTURE,
     ),
 }
+
+
+def config(family: str, **changes: Any) -> PreTrainedConfig:
+    """The configuration of a family, with `changes`."""
+    known = FAMILIES[family] | changes
+    return AutoConfig.for_model(known.pop("model_type"), **known)
+
+
+def original(family: str, **changes: Any) -> PreTrainedModel:
+    """A network of random weights, its norms' too."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        network = AutoModelForCausalLM.from_config(config(family, **changes), dtype=torch.float32)
+        for name, parameter in network.named_parameters():
+            if "norm" in name:  # all ones or zeros when made
+                parameter.data.add_(0.1 * torch.randn_like(parameter))
+    return network.requires_grad_(False).eval()
+
+
+@torch.inference_mode()
+def logits(network: PreTrainedModel, ids: torch.Tensor = IDS) -> torch.Tensor:
+    """What it says after each of a few tokens, [tokens, vocab]."""
+    return network(input_ids=ids, use_cache=False).logits[0]
+
+
+class Counting:
+    """The weights of a network, each read as a tensor of its own; counts those that still live."""
+
+    def __init__(self, network: PreTrainedModel) -> None:
+        self.parameters = dict(network.named_parameters())
+        self.reads: list[str] = []
+        # bytes of what was read and lived at once
+        self.most = 0
+        self._alive: list[weakref.ref[torch.UntypedStorage]] = []
+
+    def read(self, name: str) -> torch.Tensor:
+        self.reads.append(name)
+        tensor = self.parameters[name].detach().clone()
+        self._alive = [ref for ref in self._alive if ref() is not None]
+        self._alive.append(weakref.ref(tensor.untyped_storage()))
+        held = [storage for ref in self._alive if (storage := ref()) is not None]
+        self.most = max(self.most, sum(storage.nbytes() for storage in held))
+        return tensor

@@ -2,8 +2,9 @@
 
 A pass over one token makes thousands of small calls between its matrix products, and each finds
 the processor's cache swept by the weights. Layers of the common shape (Llama's: norm, attention
-with rotary positions, norm, gated MLP) are computed here with a third of them. Whether a layer has
-that shape is decided by its parts, and by comparing the results (`exactness.attend`).
+with rotary positions, norm, gated MLP) are computed here with a third of them. Which families have
+that shape was read in transformers 5.24; a layer's parts are looked at too, and results compared
+(`exactness.attend`).
 """
 
 from typing import Any
@@ -15,6 +16,9 @@ from engine.kernels.attention import Segment, in_segments
 from engine.kernels.network import Linear, Norm
 from engine.kernels.pointwise import InRows
 
+# Other families have layers of the same parts and do a little more: leave out the positions in some
+# layers (SmolLM 3), or scale the queries, but only far into a text (Ministral 3).
+FAMILIES = frozenset({"gemma", "llama", "ministral", "mistral", "qwen2", "qwen3"})
 PARTS = {"input_layernorm", "post_attention_layernorm", "self_attn", "mlp"}
 ATTENTION = {"q_proj", "k_proj", "v_proj", "o_proj", "q_norm", "k_norm"}
 MLP = {"gate_proj", "up_proj", "down_proj", "act_fn"}
@@ -98,6 +102,9 @@ def _turned(x: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torc
 def shorten(network: nn.Module) -> int:
     """Put `Layer` in the place of layers of its shape; how many."""
     count = 0
+    model: Any = network
+    if model.config.get_text_config(decoder=True).model_type not in FAMILIES:
+        return count
     for stack in [m for m in network.modules() if isinstance(m, nn.ModuleList)]:
         for place, layer in enumerate(stack):
             if _suits(layer):

@@ -114,8 +114,10 @@ class _Buffers(threading.local):
         rows, width = shape
         found = self._kept.get((rows, width, top))
         if found is None:
-            both = torch.empty(2 * rows + 1, width)
-            both[-1:] = _sentinel(width, top)
+            # a tensor of inference mode could not be written to outside it
+            with torch.inference_mode(False):
+                both = torch.empty(2 * rows + 1, width)
+                both[-1:] = _sentinel(width, top)
             found = both, both[:rows], both[rows:-1]
             if rows <= KEPT_ROWS:
                 self._kept[rows, width, top] = found

@@ -24,8 +24,8 @@ DTYPES: dict[str, torch.dtype] = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
 }
-# float16 matrices that together hold float32 weights to the last bit or nearly so.
-PLANES = 3
+# float16 matrices that together hold float32 weights: 22 of their 24 bits.
+PLANES = 2
 # What a router decides is a matter of all or nothing, and its matrix is small.
 ROUTERS = ("gate", "router", "shared_expert_gate")
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import struct
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,6 +20,8 @@ from safetensors import SafetensorError, safe_open
 
 # All kept weights together, bytes: a 14B model in int8, or several small ones.
 LIMIT = 20 << 30
+# Seconds after which nobody writes to a file any more.
+LEFT_BEHIND = 24 * 3600
 # Raise it when the way of quantising changes.
 RECIPE = 1
 NAMES = {
@@ -99,7 +102,13 @@ class Store:
             return None
 
     def _make_room(self, size: int) -> None:
-        """Delete the least recently used weights until `size` bytes more stay in the limit."""
+        """Delete the least recently used weights until `size` bytes more stay in the limit.
+
+        And what a program that was killed left half written.
+        """
+        for left in self._folder.glob("*.partial"):
+            if time.time() - left.stat().st_mtime > LEFT_BEHIND:
+                left.unlink(missing_ok=True)
         kept = sorted(self._folder.glob("*.safetensors"), key=lambda f: f.stat().st_mtime)
         total = sum(f.stat().st_size for f in kept)
         while kept and total + size > self._limit:
@@ -181,7 +190,7 @@ def _read(file: Path, shapes: Shapes, expected: str) -> Iterator[tuple[str, torc
 
 
 def _bytes(tensor: torch.Tensor) -> Any:
-    return tensor.contiguous().view(torch.uint8).reshape(-1).numpy()
+    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy()
 
 
 def _header(shapes: Shapes) -> bytes:

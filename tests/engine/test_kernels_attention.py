@@ -145,7 +145,8 @@ def test_counts_are_tried_and_where_none_agree_rows_are_computed_one_by_one(monk
     monkeypatch.setattr(torch, "bmm", by_count)
     ours._counts.cache_clear()
     try:
-        assert 1 in ours._counts(*shape).good or ours._counts(*shape).good == (1,)
+        # one row of two heads goes the other way, so it is padded
+        assert 1 not in ours._counts(*shape).good
         rows = attention(query, keys, values, BUCKET - 5, 10)
         assert torch.equal(rows, attention(query, keys, values, BUCKET - 5, 1))
         torch.testing.assert_close(rows, expected)

@@ -167,6 +167,14 @@ def test_a_result_is_not_written_over_by_the_next():
         assert torch.equal(first, kept), name
 
 
+def test_room_made_in_inference_mode_serves_outside_it_too():
+    x = matrix((3, 130))
+    for name, _, kernel in kernels((40, 130)):
+        with torch.inference_mode():
+            expected = kernel(x).clone()
+        assert torch.equal(kernel(x), expected), name
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_row_has_the_same_bits_at_any_count(shape):
     x = matrix((36, shape[1]), 2)

@@ -50,15 +50,18 @@ def test_a_sharded_folder_is_the_same_model(opened, tmp_path):
 
 def test_what_is_loaded_is_described(opened, tmp_path):
     loaded = opened(write_model(tmp_path / "model")).loaded
-    assert (loaded.device, loaded.precision, loaded.context) == ("cpu", "fp32", 512)
-    assert loaded.memory_bytes == loaded.info.parameters * 4
+    assert (loaded.device, loaded.precision, loaded.context) == ("cpu", "int8", 512)
+    assert loaded.cache_precision == "fp32"
+    assert loaded.bit_exact
+    assert loaded.notes == ()
 
 
-def test_bf16_halves_the_memory(opened, tmp_path):
+def test_a_coarser_precision_takes_less_memory(opened, tmp_path):
     path = write_model(tmp_path / "model")
-    full, half = opened(path), opened(path, precision="bf16")
-    assert half.loaded.memory_bytes * 2 == full.loaded.memory_bytes
-    assert logits(half).dtype == torch.bfloat16
+    sizes = [
+        opened(path, precision=p).loaded.memory_bytes for p in ("int4", "int8", "bf16", "fp32")
+    ]
+    assert sizes == sorted(set(sizes))
 
 
 def test_closing_gives_the_weights_back(opened, tmp_path):
@@ -280,7 +283,7 @@ def test_running_out_of_memory_while_loading_is_said(opened, tmp_path, monkeypat
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     path = write_model(tmp_path / "model")
-    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", run_out)
+    monkeypatch.setattr(AutoModelForCausalLM, "from_config", run_out)
     with pytest.raises(OutOfMemory, match="model"):
         opened(path)
 
@@ -300,10 +303,10 @@ def tiny_gguf(folder, **more):
 
 def test_a_gguf_is_the_model_it_was_made_from(opened, tmp_path):
     path, model = tiny_gguf(tmp_path)
-    loaded = opened(path)
+    loaded = opened(path, precision="fp32")
     with torch.inference_mode():
         expected = model(torch.tensor([[1, 2, 3, 4]])).logits[0, -1:]
-    torch.testing.assert_close(logits(loaded), expected)
+    torch.testing.assert_close(logits(loaded), expected, rtol=1e-4, atol=1e-5)
     assert loaded.tokenizer.template is not None
 
 
