@@ -225,7 +225,6 @@ def _exact(opening: Opening, opened: Opened, model: LanguageModel) -> bool:
         return known[1] is True
     opening.progress(Progress("exactness", 0, 1, "checks"))
     found = check(model)
-    opening.progress(Progress("exactness", 1, 1, "checks"))
     store.note(key, exact=[here, found])
     opening.progress(Progress("exactness", 1, 1, "checks"))
     return found
@@ -321,7 +320,6 @@ def _pack(
         opening.progress(Progress("quality", 0, 1, "checks"))
         found = rise(network, items, weights, ids, lambda: _heed(opening.stopped))
         store.note(key, rise=found)
-        opening.progress(Progress("quality", 1, 1, "checks"))
         opening.progress(Progress("quality", 1, 1, "checks"))
     return True
 

@@ -1,4 +1,4 @@
-"""Does a row have the same bits whatever is computed beside it? Asked of every kernel and of models.
+"""Does a row have the same bits whatever is computed beside it? Asked of kernels and of models.
 
 Run as a program, because torch and its libraries read what they may use when they are imported:
 `python -m tests.rowwise THREADS` prints a line for each kernel or model whose rows do depend on
@@ -130,7 +130,9 @@ def failures(shapes: Sequence[tuple[int, int]] = SHAPES) -> list[str]:
 def attention_failures() -> list[str]:
     """The same for attention, over a bucket's border."""
     cases = [(HEADS[0], kind) for kind in KINDS] + [(heads, "plain") for heads in HEADS[1:]]
-    return [f"attention {heads} {kind} {bad}" for heads, kind in cases if (bad := _bad(heads, kind))]
+    return [
+        f"attention {heads} {kind} {bad}" for heads, kind in cases if (bad := _bad(heads, kind))
+    ]
 
 
 def _bad(shape: tuple[int, int, int], kind: str) -> list[int]:

@@ -2,14 +2,20 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from engine.cache import REWINDABLE, Cache
+from engine import cache as module
+from engine.cache import REWINDABLE, Buffers, Cache
 from engine.errors import Cancelled
+from engine.exactness import attend
+from engine.kernels.attention import BUCKET
+from engine.kernels.network import settle
+from engine.kernels.packing import pack
 from engine.model import LanguageModel
 from engine.roles import PREFILL_CHUNK
+from tests.families import Counting
 from tests.tiny import language_model
 
 WINDOW = 16
@@ -213,3 +219,116 @@ def test_a_tied_matrix_counts_once():
 
 def test_a_cache_needs_no_weights():
     assert Cache(AutoConfig.for_model("llama", num_hidden_layers=2)).length == 0
+
+
+def packed(model: LanguageModel) -> LanguageModel:
+    """The same on our kernels: its keys and values lie in `Buffers`."""
+    pack(model.network, Counting(model.network), "bf16")
+    model.network.requires_grad_(False)
+    settle(model.network)
+    assert attend(model)
+    assert all(isinstance(layer, Buffers) for layer in model.cache.opened().layers)
+    return model
+
+
+PACKED = {
+    "full": lambda: packed(language_model(max_position_embeddings=4096)),
+    "windowed": lambda: packed(sliding_model()),
+}
+
+
+@pytest.fixture(scope="module")
+def on_kernels():
+    return {kind: make() for kind, make in PACKED.items()}
+
+
+@pytest.fixture
+def early_drops(monkeypatch):
+    """What a window left behind is dropped as soon as may be."""
+    monkeypatch.setattr(module, "KEPT_BEHIND", BUCKET)
+
+
+MOVES = st.lists(st.tuples(st.integers(1, 150), st.integers(0, 90), st.integers(0, 4)), max_size=7)
+
+
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(moves=MOVES)
+@pytest.mark.parametrize("kind", PACKED)
+def test_on_our_kernels_any_passes_and_rewinds_give_the_same_bits(
+    on_kernels, early_drops, kind, moves
+):
+    model = on_kernels[kind]
+    model.cache.empty()
+    tokens = [1]
+    model.forward(tokens)
+    for fed, back, again in moves:
+        tokens = tokens + [(len(tokens) * 31 + fed + i) % 250 for i in range(fed)]
+        model.forward(tokens[model.cache.length :])
+        tokens = tokens[: max(1, len(tokens) - back)]
+        model.cache.crop_to(len(tokens) - 1)
+        model.cache.crop_to(max(len(tokens) - 1 - again, 0))
+        assert model.cache.length <= len(tokens) - 1
+    model.cache.crop_to(len(tokens) - 1)
+    got = model.forward(tokens[model.cache.length :])
+    assert torch.equal(got, fresh(model, tokens))
+
+
+@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("back", [1, 17, REWINDABLE, REWINDABLE + 1, 200, 899])
+def test_on_our_kernels_a_draft_is_taken_back_without_starting_anew(
+    on_kernels, early_drops, kind, back
+):
+    """Full attention goes back any number, a window at least as many as a round drafts."""
+    model = on_kernels[kind]
+    model.cache.empty()
+    tokens = [(i * 13) % 250 for i in range(900)]
+    for start in range(0, 900, 45):
+        model.forward(tokens[start : start + 45])
+    model.cache.crop_to(900 - back)
+    if kind == "full" or back <= REWINDABLE:
+        assert model.cache.length == 900 - back
+    changed = [*tokens[: 900 - back], 7, 8, 9]
+    got = model.forward(changed[model.cache.length :])
+    assert torch.equal(got, fresh(model, changed))
+
+
+def test_buffers_take_what_they_should(on_kernels, early_drops):
+    """All tokens in full attention, by buckets; of a window a part that does not grow."""
+    per_token = 2 * 2 * 16 * 4
+    held = {}
+    for kind, layers in (("full", 2), ("windowed", 3)):
+        model = on_kernels[kind]
+        model.cache.empty()
+        held[kind] = []
+        for _ in range(30):
+            model.feed([7] * 100)
+            with torch.inference_mode():
+                found = [x for x in model.cache.opened().layers if x.window or kind == "full"]
+            assert len(found) == layers
+            held[kind].append(sum(x.keys.nbytes + x.values.nbytes for x in found) // per_token)
+    tokens = [2 * 100 * n for n in range(1, 31)]
+    # at most a quarter more than there is, and the rest of a bucket
+    assert all(t <= h <= 1.25 * t + 4 * BUCKET for t, h in zip(tokens, held["full"], strict=True))
+    assert max(held["windowed"]) <= 3 * (16 + REWINDABLE + 4 * BUCKET)
+    model = on_kernels["windowed"]
+    model.cache.empty()
+    assert model.cache.nbytes == 0
+
+
+@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("layer", [0, 1])
+def test_on_our_kernels_a_pass_broken_off_midway_does_not_show(on_kernels, kind, layer):
+    model = on_kernels[kind]
+    tokens = [(i * 13) % 250 for i in range(140)]
+    expected = fresh(model, tokens)
+    model.cache.empty()
+    model.forward(tokens[:120])
+    asked = iter([False] * layer + [True] * 100)
+    model.stopped = lambda: next(asked)
+    with pytest.raises(Cancelled):
+        model.forward(tokens[20:60])
+    model.stopped = lambda: False
+    assert model.cache.length == 120
+    assert torch.equal(model.forward(tokens[120:]), expected)

@@ -30,11 +30,10 @@ PRECISIONS = ("fp32", "bf16", "fp16", "int8", "int4")
 RECURRENT = ("mamba2", "lfm2", "qwen3_next")
 # Not these: experts of a layout that ours do not know, and states that cannot be fed in parts.
 EXACT = [family for family in FAMILIES if family not in ("gpt_oss", *RECURRENT)]
-# Every precision once, every family once, the two that have most in them at two precisions.
+# Nearly every precision, and families that differ in more than their names.
 FEW = [
-    *(("llama", precision) for precision in PRECISIONS),
-    *((family, "int8") for family in EXACT if family != "llama"),
-    ("gemma2", "bf16"),
+    *(("llama", precision) for precision in ("fp32", "int8", "int4")),
+    *((family, "int8") for family in ("qwen3", "gemma2", "gemma3", "phi3")),
     ("qwen2_moe", "bf16"),
 ]
 # Over a bucket's border, and over phi3's change of factors at 140.
@@ -59,9 +58,7 @@ def loaded(root):
             if not folder.exists():
                 config = dict(FAMILIES[family])
                 write_model(folder, config=config, sharpen=1.0 if family in RECURRENT else 50.0)
-            made[family, precision] = load(
-                folder, cache_folder=root / "cache", precision=precision
-            )
+            made[family, precision] = load(folder, cache_folder=root / "cache", precision=precision)
         return made[family, precision]
 
     yield open_
@@ -130,11 +127,12 @@ def test_with_any_draft_of_any_length(loaded, family, precision):
     assert accepted["model"] > accepted["faulty"] > 0
 
 
-@pytest.mark.parametrize("precision", ["int8", "int4"])
 @pytest.mark.parametrize("family", RECURRENT)
-def test_a_running_state_is_never_called_exact(loaded, family, precision):
+def test_a_running_state_is_never_called_exact(loaded, family):
     """By luck a check of a few rows may pass."""
-    assert not loaded(family, precision).loaded.bit_exact
+    opened = loaded(family, "int8")
+    assert not opened.loaded.bit_exact
+    assert opened.loaded.notes == ()
 
 
 def test_experts_of_another_layout_run_and_are_not_called_exact(loaded):
@@ -148,7 +146,7 @@ def test_experts_of_another_layout_run_and_are_not_called_exact(loaded):
 
 CHAT = [Message("user", "abc abc abc abd, and " + "so on " * 14)]
 OTHER = [Message("user", "quite another chat")]
-SAMPLING = Sampling(temperature=0.8, seed=5, max_tokens=24)
+SAMPLING = Sampling(temperature=0.8, seed=5, max_tokens=16)
 
 
 def answer(session, messages, length=None):
@@ -174,19 +172,21 @@ def ways(session, copy):
     yield "after an edit and back", two_turns(session, between=[edited, CHAT, edited])
     for draft in ("ngram", copy):
         session.choose_draft(draft)
-        for length in (1, 7, None):
+        for length in (7, None):
             yield f"{draft} {length}", two_turns(session, length, between=[OTHER])
-            yield f"{draft} {length} again", two_turns(session, length)
     session.choose_draft("none")
 
 
-@pytest.mark.parametrize(("family", "precision"), [("llama", "int8"), ("gemma3", "bf16")])
+@pytest.mark.parametrize(
+    ("family", "precision"),
+    [("llama", "int8"), pytest.param("gemma3", "bf16", marks=pytest.mark.slow)],
+)
 def test_two_turns_are_a_function_of_their_ids_alone(loaded, root, family, precision):
     loaded(family, precision)
     session = Session(root / "cache")
     assert session.load_target(root / family, precision=precision).bit_exact
     expected = two_turns(session)
-    assert len(expected[0]) == len(expected[1]) == 24
+    assert len(expected[0]) == len(expected[1]) == 16
     for way, found in ways(session, root / family):
         assert found == expected, way
     session.close()
@@ -315,15 +315,13 @@ def test_shortened_layers_that_fail_or_differ_are_taken_out_again(broken, monkey
     assert exactness._forward(model, [1, 2, 3]).isfinite().all()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_layers_are_shortened_in_families_that_were_read_and_say_the_same(loaded, family):
-    """To rounding: what is left out could be small at a text's beginning."""
-    model = loaded(family, "fp32" if family == "llama" else "int8").model
+@pytest.mark.parametrize(("family", "precision"), [("llama", "fp32"), ("qwen3", "int8")])
+def test_shortened_layers_say_the_same_far_into_a_text_too(loaded, family, precision):
+    model = loaded(family, precision).model
     short = [m for m in model.network.modules() if isinstance(m, decoder.Layer)]
-    assert bool(short) == (family in ("llama", "tied", "qwen2", "qwen3"))
-    if not short:
-        return
+    assert len(short) == 2
     tokens = [(7 * i) % 250 for i in range(150)]
+    model.cache.empty()
     found = model.forward(tokens, rows=150)
     decoder.restore(model.network)
     model.cache.empty()
@@ -333,25 +331,50 @@ def test_layers_are_shortened_in_families_that_were_read_and_say_the_same(loaded
     assert (found - expected).norm() < 1e-3 * expected.norm()
 
 
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("smollm3", {"num_hidden_layers": 4, "no_rope_layers": [1, 1, 1, 0]}),
+        (
+            "ministral3",
+            {
+                "head_dim": 16,
+                "rope_parameters": {
+                    "rope_type": "default",
+                    "rope_theta": 10_000.0,
+                    "llama_4_scaling_beta": 0.1,
+                    "original_max_position_embeddings": 100,
+                },
+            },
+        ),
+    ],
+)
+def test_layers_of_the_same_parts_that_do_more_are_not_shortened(kind, changes):
+    """What they do more is small, or shows only far into a text."""
+    known = FAMILIES["llama"] | changes | {"model_type": kind, "architectures": []}
+    model = packed_like(language_model(**known))
+    assert attend(model)
+    assert not [m for m in model.network.modules() if isinstance(m, decoder.Layer)]
+
+
 # --- the check finds what depends on the rows beside it
 
 
 @pytest.fixture
-def exact_model(root):
-    """A model of its own, to be spoilt."""
-    folder = root / "spoilt"
-    if not folder.exists():
-        write_model(folder)
-    opened = load(folder, cache_folder=root / "cache", precision="int8")
-    yield opened.model
-    opened.close()
+def exact_model(loaded):
+    return loaded("llama", "int8").model
 
 
-def spoil(model, change, where="lm_head"):
-    """Let `change` have the result of one packed matrix, and its number of rows."""
-    shared = model.network.get_submodule(where).shared
-    kernel = shared.kernel
-    shared.kernel = lambda x: change(kernel(x), len(x))
+@pytest.fixture
+def spoil(exact_model, monkeypatch):
+    """Lets a function have the result of one packed matrix, and its number of rows."""
+
+    def change(function, where):
+        shared = exact_model.network.get_submodule(where).shared
+        kernel = shared.kernel
+        monkeypatch.setattr(shared, "kernel", lambda x: function(kernel(x), len(x)))
+
+    return change
 
 
 def test_the_check_passes_and_leaves_the_cache_empty(exact_model):
@@ -363,30 +386,27 @@ ULP = 1 + 2.0**-23
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 17])
-@pytest.mark.parametrize("where", ["lm_head", "model.layers.0.self_attn.o_proj"])
-def test_the_check_finds_a_last_bit_that_follows_the_number_of_rows(exact_model, where, count):
-    assert check(exact_model)
-    spoil(exact_model, lambda out, rows: out * ULP if rows == count else out, where)
+@pytest.mark.parametrize("where", ["lm_head", "model.layers.0.was.self_attn.o_proj"])
+def test_the_check_finds_a_last_bit_that_follows_the_number_of_rows(
+    exact_model, spoil, where, count
+):
+    spoil(lambda out, rows: out * ULP if rows == count else out, where)
     # the output matrix sees the rows that were asked for, the others those that are fed
     assert not check(exact_model)
     assert exact_model.cache.length == 0
 
 
-def test_the_check_finds_a_last_bit_that_follows_a_rows_place(exact_model):
+def test_the_check_finds_a_last_bit_that_follows_a_rows_place(exact_model, spoil):
     def by_place(out, rows):
         out[rows - 1 :] *= ULP
         return out
 
-    spoil(exact_model, by_place, "model.layers.1.mlp.down_proj")
+    spoil(by_place, "model.layers.1.was.mlp.down_proj")
     assert not check(exact_model)
 
 
-def test_the_check_finds_a_prompt_that_is_computed_otherwise(exact_model):
-    spoil(
-        exact_model,
-        lambda out, rows: out * ULP if rows > 17 else out,
-        "model.layers.0.mlp.down_proj",
-    )
+def test_the_check_finds_a_prompt_that_is_computed_otherwise(exact_model, spoil):
+    spoil(lambda out, rows: out * ULP if rows > 17 else out, "model.layers.0.was.mlp.down_proj")
     assert not check(exact_model)
 
 
@@ -404,8 +424,10 @@ def test_a_model_with_no_room_for_the_check_is_not_called_exact():
     assert not check(language_model(max_position_embeddings=16))
 
 
-@pytest.mark.parametrize("lacking", ["grid", "half_counts", "int4_agrees"])
-@pytest.mark.parametrize("precision", ["bf16", "int8", "int4"])
+@pytest.mark.parametrize(
+    ("lacking", "precision"),
+    [("grid", "int8"), ("grid", "int4"), ("half_counts", "bf16"), ("int4_agrees", "int4")],
+)
 def test_without_a_kernel_a_text_is_the_same_or_it_is_said(root, monkeypatch, lacking, precision):
     monkeypatch.setattr(linear, lacking, lambda: False if lacking == "int4_agrees" else None)
     folder = root / "without"

@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import torch
 
 from engine import exactness
@@ -14,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 SHORT = replace(check.TINY, tokens=16, repeats=1)
 
 
+@pytest.mark.slow
 def test_it_runs_to_its_end_and_prints_a_table():
     done = subprocess.run(
         [sys.executable, "-m", "tests.gpu.check", "--device", "cpu", "--tiny"],
@@ -43,6 +45,7 @@ def test_a_part_that_fails_says_why_and_the_others_run(monkeypatch):
     assert bench.unequal == []
 
 
+@pytest.mark.slow
 def test_ids_that_differ_fail_the_run(monkeypatch, capsys):
     """A target that rounds otherwise in blocks of more than one row."""
     monkeypatch.setattr(check, "TINY", SHORT)

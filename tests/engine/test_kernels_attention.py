@@ -94,7 +94,9 @@ def test_segments_cover_the_rows_by_bucket_and_hold_every_key_a_row_sees(start, 
         assert part.first % BUCKET == 0
         # the first key is that of the bucket's first row: the same for whoever is in the bucket
         border = first // BUCKET * BUCKET
-        assert part.first == (0 if window is None else max(border - window + 1, 0) // BUCKET * BUCKET)
+        assert part.first == (
+            0 if window is None else max(border - window + 1, 0) // BUCKET * BUCKET
+        )
         sees = part.mask == 0
         for row in {first, last}:
             expected = range(0 if window is None else max(row - window + 1, 0), row + 1)

@@ -80,7 +80,9 @@ def test_a_positions_rotation_does_not_depend_on_the_positions_beside_it(kind, s
     places = torch.arange(50)[None]
     alone = [rotary(None, places[:, i : i + 1]) for i in range(50)]
     for start, stop in ((0, 50), (0, 33), (3, 29), (15, 22)):
-        for found, one in zip(rotary(None, places[:, start:stop]), zip(*alone, strict=True), strict=True):
+        for found, one in zip(
+            rotary(None, places[:, start:stop]), zip(*alone, strict=True), strict=True
+        ):
             assert torch.equal(found, torch.cat(one[start:stop], dim=-2))
 
 

@@ -1,5 +1,6 @@
 """Kept weights: what is read is what was written, or nothing; and nothing is ever half written."""
 
+import contextlib
 import json
 import os
 
@@ -122,10 +123,8 @@ def test_weights_of_another_model_are_not_taken(store):
     renamed = {f"z{name[1:]}": kind for name, kind in SHAPES.items()}
     for shapes in (other, renamed):
         keep(store)
-        try:
+        with contextlib.suppress(Damaged):
             assert read(store, shapes=shapes) is None
-        except Damaged:
-            pass
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "5", '{"sha256": 5}', "[" * 50_000])

@@ -288,6 +288,149 @@ def test_running_out_of_memory_while_loading_is_said(opened, tmp_path, monkeypat
         opened(path)
 
 
+SAMPLE = "The quick brown fox jumps over the lazy dog. " * 4
+
+
+def test_tensors_that_have_their_own_names_are_read_one_by_one(opened, tmp_path, monkeypatch):
+    """transformers' own loading holds the whole model in 16 bits first."""
+    from transformers import AutoModelForCausalLM
+
+    def refuse(*_, **__):
+        raise AssertionError("the whole model was loaded")
+
+    path = write_model(tmp_path / "model")
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", refuse)
+    assert opened(path, precision="bf16").loaded.bit_exact
+
+
+def test_tensors_of_other_names_go_through_the_library_and_are_packed_all_the_same(
+    opened, tmp_path
+):
+    """As mixtures are stored: each expert apart."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    from tests.families import FAMILIES
+
+    path = write_model(tmp_path / "model", config=dict(FAMILIES["qwen2_moe"]))
+    expected = logits(opened(path, precision="fp32"))
+    whole = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+    (path / "model.safetensors").unlink()
+    whole.save_pretrained(path)
+    assert AutoConfig.from_pretrained(path).model_type == "qwen2_moe"
+    apart = opened(path, precision="fp32")
+    assert apart.loaded.bit_exact
+    assert torch.equal(logits(apart), expected)
+
+
+@pytest.mark.parametrize("precision", ["int8", "int4"])
+def test_a_second_load_takes_the_kept_weights(opened, tmp_path, monkeypatch, precision):
+    from engine.checkpoint import FolderWeights
+
+    path = write_model(tmp_path / "model")
+    expected = logits(opened(path, precision=precision))
+
+    def refuse(*_):
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(FolderWeights, "read", refuse)
+    assert torch.equal(logits(opened(path, precision=precision)), expected)
+
+
+def test_weights_that_changed_on_disk_are_quantised_anew(opened, tmp_path):
+    path = write_model(tmp_path / "model")
+    before = logits(opened(path))
+    write_model(path, seed=2)
+    after = logits(opened(path))
+    assert not torch.equal(before, after)
+    assert torch.equal(logits(opened(path, precision="int8")), after)
+
+
+def test_int8_that_costs_too_much_gives_way_to_bf16_and_it_is_said(opened, tmp_path, monkeypatch):
+    from engine import loading
+
+    measured = []
+    monkeypatch.setattr(loading, "rise", lambda *_: measured.append(1) or 0.05)
+    path = write_model(tmp_path / "model")
+    first = opened(path, sample=SAMPLE).loaded
+    assert first.precision == "bf16"
+    (note,) = first.notes
+    assert note.code == "int8_costs_quality"
+    assert "5.0 %" in note.text
+    assert opened(path, sample=SAMPLE).loaded.precision == "bf16"
+    # who asks for int8 gets it, and is told
+    asked = opened(path, precision="int8", sample=SAMPLE).loaded
+    assert (asked.precision, asked.notes[0].code) == ("int8", "int8_is_worse")
+    assert len(measured) == 1
+
+
+def test_what_int8_costs_is_measured_once_and_without_a_text_never(opened, tmp_path, monkeypatch):
+    from engine import loading
+
+    measured = []
+    real = loading.rise
+    monkeypatch.setattr(loading, "rise", lambda *a: measured.append(1) or real(*a))
+    path = write_model(tmp_path / "model")
+    assert opened(path).loaded.precision == "int8"
+    assert measured == []
+    for _ in range(2):
+        heard = []
+        opened(path, precision="int8", sample=SAMPLE, progress=heard.append)
+        assert len(measured) == 1
+    assert not [p for p in heard if p.stage == "quality"]
+
+
+@pytest.mark.parametrize("stage", ["weights", "quality", "exactness"])
+def test_a_stop_in_any_stage_leaves_nothing_half_done(opened, tmp_path, stage):
+    path = write_model(tmp_path / "model")
+    expected = logits(opened(path, precision="int8"))
+    cache = tmp_path / "another cache"
+    reached = []
+
+    def progress(heard):
+        reached.append(heard.stage)
+
+    with pytest.raises(Cancelled):
+        load(
+            path,
+            cache_folder=cache,
+            precision="int8",
+            sample=SAMPLE,
+            progress=progress,
+            stopped=lambda: stage in reached,
+        )
+    assert not list(cache.rglob("*.partial"))
+    again = load(path, cache_folder=cache, precision="int8", sample=SAMPLE)
+    assert torch.equal(logits(again), expected)
+    assert again.loaded.bit_exact
+    again.close()
+
+
+def test_what_was_checked_is_not_checked_again(opened, tmp_path):
+    path = write_model(tmp_path / "model")
+    for precision in ("bf16", "int8"):
+        stages = []
+        for _ in range(2):
+            heard = []
+            assert opened(path, precision=precision, progress=heard.append).loaded.bit_exact
+            stages.append({p.stage for p in heard})
+            assert all(p.done == p.total for p in heard[-1:])
+        assert "exactness" in stages[0]
+        assert "exactness" not in stages[1]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8", "int4"])
+def test_a_gguf_runs_at_every_precision_and_exactly(opened, tmp_path, precision):
+    path, model = tiny_gguf(tmp_path)
+    first = opened(path, precision=precision)
+    assert (first.loaded.precision, first.loaded.bit_exact) == (precision, True)
+    found = logits(first)
+    assert torch.equal(logits(opened(path, precision=precision)), found)
+    with torch.inference_mode():
+        expected = model(torch.tensor([[1, 2, 3, 4]])).logits[0, -1:]
+    near = {"fp32": 1e-4, "bf16": 0.05, "int8": 0.1, "int4": 1.0}[precision]
+    assert (found - expected).norm() < near * expected.norm()
+
+
 def tiny_gguf(folder, **more):
     """A tiny llama with the byte tokenizer as a GGUF file."""
     from transformers import AutoConfig, AutoModelForCausalLM

@@ -1,5 +1,6 @@
 """What quantising costs: measured on the packed network, which is afterwards as it was."""
 
+import contextlib
 import math
 
 import pytest
@@ -115,10 +116,8 @@ def test_weights_that_cannot_be_read_any_more_leave_the_network_as_before(int8):
                 raise OSError("gone")
             return weights.read(name)
 
-    try:
+    with contextlib.suppress(OSError):  # where it has such a matrix
         rise(network, items, Broken(), IDS)
-    except OSError:
-        pass
     assert torch.equal(logits(network), expected)
 
 
