@@ -36,7 +36,7 @@ def test_what_is_computed_at_once_is_whole_rows_of_one_thread(width):
     assert sum(rows for rows, _ in asked) == 40
     for rows, found in asked:
         assert found == width
-        assert rows == 1 or (width % 32 == 0 and rows * width <= GRAIN)
+        assert rows == 1 or (width % 32 == 0 and rows * width <= 16_384)
 
 
 def test_a_function_that_minds_the_place_does_not_show():
