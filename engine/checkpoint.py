@@ -49,6 +49,7 @@ class FolderWeights:
 
     def __init__(self, files: Sequence[Path]) -> None:
         opened: list[Any] = [safe_open(file, framework="pt") for file in files]
+        # an opened file has keys and cannot be iterated over
         self._where = {name: file for file in opened for name in file.keys()}  # noqa: SIM118
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:

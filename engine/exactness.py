@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from engine.cache import BlockCache
-from engine.kernels import decoder, graphs
+from engine.kernels import decoder
+from engine.kernels.attention import is_asked
 from engine.kernels.network import take_attention
 from engine.model import LanguageModel
 
@@ -64,7 +65,7 @@ def _near(found: torch.Tensor, expected: torch.Tensor) -> bool:
 def take_blocks(model: LanguageModel) -> bool:
     """Let `model` compute answers in blocks if it then says the same; whether it does."""
     network: Any = model.network
-    if not (graphs.suits(network) and BlockCache.suits(network.config)):
+    if not (is_asked(network) and BlockCache.suits(network.config)):
         return False
     tokens = _tokens(model, 12)
     expected = _forward(model, tokens)

@@ -215,6 +215,14 @@ def _counts(key_heads: int, group: int, size: int) -> RowCounts:
     return RowCounts(found or {1})
 
 
+def is_asked(network: torch.nn.Module) -> bool:
+    """Whether `network` lets its attention be chosen at all."""
+    return bool(
+        getattr(network, "_supports_sdpa", False)
+        or getattr(network, "_supports_attention_backend", False)
+    )
+
+
 def register() -> None:
     """Make `attend` known to transformers under NAME. May be repeated."""
     from transformers import AttentionInterface, AttentionMaskInterface

@@ -153,14 +153,6 @@ def attend(
     return out.view(1, heads, rows, -1).transpose(1, 2), None
 
 
-def suits(network: "PreTrainedModel") -> bool:
-    """Whether `network` lets an attention be chosen at all."""
-    return bool(
-        getattr(network, "_supports_sdpa", False)
-        or getattr(network, "_supports_attention_backend", False)
-    )
-
-
 @contextmanager
 def fixed_shapes(network: "PreTrainedModel") -> Iterator[None]:
     """Within it, no shape in `network` depends on what it computes.

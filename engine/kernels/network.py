@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from engine.kernels.attention import NAME, register
+from engine.kernels.attention import NAME, is_asked, register
 from engine.kernels.linear import Kernel
 from engine.kernels.pointwise import InRows, NextInRows, RotaryInRows, RowByRow, in_rows
 
@@ -208,10 +208,8 @@ def settle(network: nn.Module) -> None:
 def take_attention(network: nn.Module) -> None:
     """Let `network` attend by our function, where its models ask transformers for one at all."""
     register()
-    change: Any = network
-    if getattr(change, "_supports_sdpa", False) or getattr(
-        change, "_supports_attention_backend", 0
-    ):
+    if is_asked(network):
+        change: Any = network
         change.set_attn_implementation(NAME)
 
 

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import torch
@@ -235,10 +236,7 @@ def _items(network: nn.Module, precision: Form) -> list[Item]:
         # a matrix that is the embedding's too is read for both
         taken |= {n for n, _ in sources if n in group.weight_names} | set(biases)
         form = _form(precision, group.names[0], group.shape, layers[0] is output)
-
-        def place(tensors: Tensors, group=group, form=form) -> None:  # type: ignore[no-untyped-def]
-            replace(group, kernel(form, tensors))
-
+        place = partial(_put_group, group, form)
         found.append(Item(group.name, form, group.shape, sources, biases, place, group=group))
     for path, stack in experts(network):
         packed = Experts(stack)
@@ -247,12 +245,7 @@ def _items(network: nn.Module, precision: Form) -> list[Item]:
             taken.add(name)
             form = _form(precision, part, shape, False)
             for index in range(count):
-
-                def put(  # type: ignore[no-untyped-def]
-                    tensors: Tensors, packed=packed, part=part, index=index, form=form
-                ) -> None:
-                    packed.put(part, index, kernel(form, tensors))
-
+                put = partial(_put_expert, packed, part, index, form)
                 found.append(Item(f"{name}.{index}", form, shape, ((name, index),), (), put))
         _set_module(network, path, packed)
     modules = dict(network.named_modules())
@@ -260,6 +253,14 @@ def _items(network: nn.Module, precision: Form) -> list[Item]:
         if name not in taken:
             found.append(_as_is(network, modules, name, parameter, precision))
     return found
+
+
+def _put_group(group: Group, form: Form, tensors: Tensors) -> None:
+    replace(group, kernel(form, tensors))
+
+
+def _put_expert(packed: Experts, part: str, index: int, form: Form, tensors: Tensors) -> None:
+    packed.put(part, index, kernel(form, tensors))
 
 
 def _as_is(
@@ -273,9 +274,9 @@ def _as_is(
     path, _, attribute = name.rpartition(".")
     module = modules[path]
     table = isinstance(module, nn.Embedding)
-    form: Form = "bf16" if table and precision not in ("fp32", "fp16") else "fp32"
-    if table and precision == "fp16":
-        form = "fp16"
+    form: Form = "fp32"
+    if table:
+        form = precision if precision in DTYPES else "bf16"
 
     def place(tensors: Tensors) -> None:
         weight = tensors["weight"]
