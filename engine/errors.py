@@ -16,7 +16,7 @@ The app translates by code; `Reason.text` is the English it falls back to. Knows
 is done about a failure.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -87,3 +87,14 @@ class Cancelled(EngineError):
 
     def __init__(self) -> None:
         super().__init__("cancelled", "Stopped.")
+
+
+def heed(stopped: Callable[[], bool]) -> None:
+    """Raises Cancelled when `stopped` says so: between steps that ask nothing themselves."""
+    if stopped():
+        raise Cancelled()
+
+
+def first_line(error: BaseException) -> str:
+    """What `error` says, in a line: of a library's, the rest is advice to programmers."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -5,9 +5,6 @@ folder's is ever run, and nothing is fetched.
 """
 
 import contextlib
-import hashlib
-import json
-import os
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -15,26 +12,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tokenizers
 import torch
 
-from engine import quantised
+from engine import quantised, stock, tokenizer_files
 from engine.api import Kind, Loaded, ModelInfo, Precision, Progress, Sampling
 from engine.checkpoint import FolderWeights, NetworkWeights, fits, skeleton
-from engine.child import Child
 from engine.devices import Device, pick, release
 from engine.errors import (
-    Cancelled,
     EngineError,
-    Incomplete,
     LoadError,
     OutOfMemory,
     Reason,
     Unsupported,
+    first_line,
+    heed,
 )
 from engine.exactness import attend, check, stamp, take_blocks
 from engine.gguf import config as gguf_config
-from engine.gguf import tokenizer as gguf_tokenizer
 from engine.gguf import weights as gguf_weights
 from engine.kernels.linear import grid, half_counts
 from engine.kernels.network import release as release_kernels
@@ -42,15 +36,15 @@ from engine.kernels.network import settle
 from engine.kernels.packing import Weights, pack
 from engine.kernels.store import Store, key_of
 from engine.library.folder import LARGEST, weight_files
-from engine.library.gguf import Header, read_header
-from engine.library.inspect import inspect, template_text
+from engine.library.gguf import read_header
+from engine.library.inspect import inspect
 from engine.model import LanguageModel
 from engine.quality import rise
-from engine.template import Template
 from engine.tokenizer import Tokenizer
+from engine.tokenizer_files import settings
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel
+    from transformers import PreTrainedModel
 
 Report = Callable[[Progress], None]
 Stopped = Callable[[], bool]
@@ -68,8 +62,6 @@ WORST_RISE = 0.02
 
 # A model that states no limit gets this many positions.
 DEFAULT_CONTEXT = 32_768
-# JSON beside the weights: generation and tokenizer settings are a few kB.
-SETTINGS_BYTES = 10 << 20
 # How CUDA, MPS, the CPU on Linux and on Windows, and cuBLAS say that memory ran out.
 OUT_OF_MEMORY = (
     "out of memory",
@@ -77,8 +69,6 @@ OUT_OF_MEMORY = (
     "not enough memory",
     "alloc_failed",
 )
-# Part of a cached tokenizer's name; raise it when the conversion changes.
-TOKENIZER_CACHE = 1
 
 
 @dataclass
@@ -270,25 +260,25 @@ def _notes(opening: Opening, opened: Opened, *, automatic: bool) -> tuple[Reason
 
 def _open_gguf(opening: Opening) -> Opened:
     header = read_header(opening.path)
-    _heed(opening.stopped)
+    heed(opening.stopped)
     config = gguf_config.config_of(header)
-    tokenizer = _gguf_tokenizer(header, opening.cache_folder, opening.progress, opening.stopped)
-    _heed(opening.stopped)
+    tokenizer = tokenizer_files.of_gguf(
+        header, opening.cache_folder, opening.progress, opening.stopped
+    )
+    heed(opening.stopped)
     if opening.device == "cpu":
         network = skeleton(config)
         weights = gguf_weights.Reader(header, config, network, opening.stopped)
         if _pack(opening, network, weights, tokenizer):
             return Opened(network, tokenizer, Sampling(), opening.precision, packed=True)
-        config = gguf_config.config_of(header)
     precision = _unpacked(opening)
-    network = gguf_weights.empty_model(config, DTYPES[precision], torch.device(opening.device))
-    parameters = dict(network.named_parameters())
-    done, total = 0, sum(p.numel() for p in parameters.values())
-    with torch.no_grad():
-        for name, tensor in gguf_weights.tensors(header, config, network, opening.stopped):
-            parameters[name].copy_(tensor)
-            done += tensor.numel()
-            opening.progress(Progress("weights", done, total, "parameters"))
+    network = stock.of_gguf(
+        header,
+        opening.device,
+        DTYPES[precision],
+        progress=opening.progress,
+        stopped=opening.stopped,
+    )
     return Opened(network, tokenizer, Sampling(), precision)
 
 
@@ -304,7 +294,7 @@ def _pack(
 
     def tell(numel: int) -> None:
         nonlocal done
-        _heed(opening.stopped)
+        heed(opening.stopped)
         done = min(done + numel, total)
         opening.progress(Progress("weights", done, total, "parameters"))
 
@@ -318,7 +308,7 @@ def _pack(
     ids = tokenizer.encode(opening.sample) if opening.sample else []
     if opening.precision == "int8" and len(ids) > 1 and "rise" not in store.facts(key):
         opening.progress(Progress("quality", 0, 1, "checks"))
-        found = rise(network, items, weights, ids, lambda: _heed(opening.stopped))
+        found = rise(network, items, weights, ids, lambda: heed(opening.stopped))
         store.note(key, rise=found)
         opening.progress(Progress("quality", 1, 1, "checks"))
     return True
@@ -351,85 +341,13 @@ def _unpacked(opening: Opening) -> Precision:
     )
 
 
-def _heed(stopped: Stopped) -> None:
-    """Raises Cancelled when `stopped` says so: between steps that ask nothing themselves."""
-    if stopped():
-        raise Cancelled()
-
-
-def _gguf_tokenizer(header: Header, cache: Path, progress: Report, stopped: Stopped) -> Tokenizer:
-    key = _tokenizer_key(header)
-    kept = cache / "tokenizers" / f"{key}.json"
-    backend = None
-    if kept.is_file():
-        with contextlib.suppress(Exception):  # a damaged copy is made again
-            backend = _read_tokenizer(kept)
-    if backend is None:
-        progress(Progress("tokenizer", 0, 1, "files"))
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        _build_tokenizer(header.path, kept, stopped)
-        backend = _read_tokenizer(kept)
-    template = gguf_tokenizer.template_of(header)
-    return Tokenizer(
-        backend,
-        eos_ids=frozenset(gguf_tokenizer.eos_ids_of(header)),
-        template=Template(template) if template else None,
-        special_tokens=gguf_tokenizer.special_tokens_of(header),
-        fingerprint=key,
-        add_bos=bool(header.metadata.get("tokenizer.ggml.add_bos_token", False)),
-    )
-
-
-def _read_tokenizer(file: Path) -> tokenizers.Tokenizer:
-    """A tokenizer.json; many have been saved with a limit and padding meant for training."""
-    backend = tokenizers.Tokenizer.from_file(str(file))
-    backend.no_truncation()
-    backend.no_padding()
-    return backend
-
-
-def _build_tokenizer(gguf_file: Path, kept: Path, stopped: Stopped) -> None:
-    """Build the tokenizer of a GGUF file into `kept`: seconds of one call that asks nothing.
-
-    So it runs in a child process, which a stop kills and which leaves the window its time.
-    """
-    beside = kept.with_suffix(f".{os.getpid()}.partial")
-    child = Child(gguf_tokenizer.build_into, gguf_file, beside)
-    try:
-        failure = None
-        while True:
-            _heed(stopped)
-            with contextlib.suppress(TimeoutError):
-                failure = child.receive(0.1)
-                break
-        if failure is not None:
-            kind, reason = failure
-            raise kind(reason.code, reason.template, **reason.values)
-        beside.replace(kept)
-    except EOFError as error:
-        raise LoadError(
-            "tokenizer_crashed", "The tokenizer of {name} could not be built.", name=gguf_file.name
-        ) from error
-    finally:
-        child.close()
-        beside.unlink(missing_ok=True)
-
-
-def _tokenizer_key(header: Header) -> str:
-    digest = hashlib.sha256(f"{TOKENIZER_CACHE} {tokenizers.__version__}".encode())
-    for key, value in sorted(header.metadata.items()):
-        if key.startswith("tokenizer.ggml") or key == "general.architecture":
-            digest.update(f"{key}={value!r}\n".encode())
-    return digest.hexdigest()[:32]
-
-
 def _open_folder(opening: Opening) -> Opened:
     path = opening.path
-    generation = _settings(path / "generation_config.json")
-    config = _settings(path / "config.json")
-    _heed(opening.stopped)
-    tokenizer = _folder_tokenizer(path, generation, config)
-    _heed(opening.stopped)
+    generation = settings(path / "generation_config.json")
+    config = settings(path / "config.json")
+    heed(opening.stopped)
+    tokenizer = tokenizer_files.of_folder(path, generation, config)
+    heed(opening.stopped)
     defaults = _defaults(generation)
     if opening.device == "cpu":
         network = _packed_folder(opening, tokenizer)
@@ -445,8 +363,8 @@ def _open_folder(opening: Opening) -> Opened:
 
 def _packed_folder(opening: Opening, tokenizer: Tokenizer) -> "PreTrainedModel | None":
     """The network with our kernels, read tensor by tensor where names and shapes allow it."""
-    with _library_refusals(opening.path):
-        network = skeleton(_own_config(opening.path))
+    with stock.refusals(opening.path):
+        network = skeleton(stock.own_config(opening.path))
         stored = FolderWeights(opening.files)
         direct = not opening.info.quantisation and fits(network, stored.shapes())
     if direct:
@@ -457,57 +375,15 @@ def _packed_folder(opening: Opening, tokenizer: Tokenizer) -> "PreTrainedModel |
     return network if _pack(opening, network, weights, tokenizer) else None
 
 
-def _own_config(path: Path) -> "PreTrainedConfig":
-    from transformers import AutoConfig
-
-    config: PreTrainedConfig = AutoConfig.from_pretrained(
-        path, local_files_only=True, trust_remote_code=False
-    )
-    return config
-
-
-@contextlib.contextmanager
-def _library_refusals(path: Path) -> Iterator[None]:
-    """What transformers raises about a folder becomes ours."""
-    try:
-        yield
-    except (ValueError, KeyError, ImportError, AttributeError, TypeError, OSError) as error:
-        raise Unsupported(
-            "cannot_load",
-            "{name} could not be loaded: {error}",
-            name=path.name,
-            error=_first_line(error),
-        ) from error
-
-
 def _folder_network(opening: Opening, dtype: torch.dtype) -> "PreTrainedModel":
-    from transformers import AutoModelForCausalLM
-    from transformers.utils import logging
-
-    path = opening.path
-    settings = _quantisation(opening)
-    # advice to install packages is of no use to who cannot; failures raise
-    logging.set_verbosity_error()
-    with _library_refusals(path), _watched(opening.progress, opening.stopped):
-        network, report = AutoModelForCausalLM.from_pretrained(
-            path,
-            dtype=dtype,
-            device_map={"": opening.device},
-            use_safetensors=True,
-            local_files_only=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-            **settings,
-        )
-    missing = sorted({*report["missing_keys"], *(k[0] for k in report["mismatched_keys"])})
-    if missing:
-        raise Incomplete(
-            "tensor_missing",
-            "{name} lacks the tensor {tensor}, or has it in another shape.",
-            name=path.name,
-            tensor=missing[0],
-        )
-    return network
+    return stock.of_folder(
+        opening.path,
+        opening.device,
+        dtype,
+        _quantisation(opening),
+        progress=opening.progress,
+        stopped=opening.stopped,
+    )
 
 
 def _quantisation(opening: Opening) -> dict[str, Any]:
@@ -515,97 +391,13 @@ def _quantisation(opening: Opening) -> dict[str, Any]:
     method, precision, device = opening.info.quantisation, opening.precision, opening.device
     found = None
     if method:
-        config = _settings(opening.path / "config.json")
+        config = settings(opening.path / "config.json")
         stored = config.get("quantization_config") or config["text_config"]["quantization_config"]
-        with _library_refusals(opening.path):
+        with stock.refusals(opening.path):
             found = quantised.as_stored(method, stored, precision, device)
     elif precision in QUANTISED and device != "cpu":
         found = quantised.made_at_load(precision, device)
     return {} if found is None else {"quantization_config": found}
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-
-
-@contextlib.contextmanager
-def _watched(progress: Report, stopped: Stopped) -> Iterator[None]:
-    """transformers' progress bars, made ours: they report, and break off when asked to."""
-    from transformers.utils import logging
-
-    class Bar:
-        def __init__(self, items: Any = None, *_: Any, total: int | None = None, **__: Any) -> None:
-            self.items, self.n = items, 0
-            self.total = total if total is not None else (len(items) if items is not None else 0)
-
-        def __iter__(self) -> Iterator[Any]:
-            for item in self.items:
-                yield item
-                self.update()
-
-        def update(self, n: int = 1) -> None:
-            _heed(stopped)
-            self.n += n
-            progress(Progress("weights", self.n, self.total, "tensors"))
-
-        def __enter__(self) -> "Bar":
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def __getattr__(self, name: str) -> Any:
-            return lambda *_, **__: None
-
-    before = logging.set_tqdm_hook(lambda factory, args, kwargs: Bar(*args, **kwargs))
-    try:
-        yield
-    finally:
-        logging.set_tqdm_hook(before)
-
-
-def _folder_tokenizer(
-    path: Path, generation: Mapping[str, Any], config: Mapping[str, Any]
-) -> Tokenizer:
-    file = path / "tokenizer.json"
-    if not file.is_file():
-        raise Incomplete("no_tokenizer", "{name} has no tokenizer.json.", name=path.name)
-    try:
-        backend = _read_tokenizer(file)
-    except Exception as error:  # the library raises bare Exception
-        raise Incomplete(
-            "tokenizer_damaged",
-            "The tokenizer.json of {name} cannot be read: {error}",
-            name=path.name,
-            error=_first_line(error),
-        ) from error
-    settings = {
-        **_settings(path / "special_tokens_map.json"),
-        **_settings(path / "tokenizer_config.json"),
-    }
-    special = {
-        key: token if isinstance(token, str) else str(token.get("content", ""))
-        for key, token in settings.items()
-        if key.endswith("_token") and isinstance(token, str | dict)
-    }
-    template = template_text(path)
-    bos = backend.token_to_id(special.get("bos_token", ""))
-    eos = _ids(generation.get("eos_token_id", config.get("eos_token_id")))
-    eos |= _ids(backend.token_to_id(special.get("eos_token", "")))
-    return Tokenizer(
-        backend,
-        eos_ids=frozenset(eos),
-        template=Template(template) if template else None,
-        special_tokens=special,
-        fingerprint=hashlib.sha256(file.read_bytes()).hexdigest()[:32],
-        add_bos=bos is not None and bos in backend.encode("").ids,
-    )
-
-
-def _ids(value: object) -> set[int]:
-    """One id, a list of them or none, as configurations write them."""
-    values = value if isinstance(value, list) else [value]
-    return {v for v in values if isinstance(v, int) and not isinstance(v, bool) and v >= 0}
 
 
 def _defaults(generation: Mapping[str, Any]) -> Sampling:
@@ -628,26 +420,6 @@ def _defaults(generation: Mapping[str, Any]) -> Sampling:
     )
 
 
-def _settings(file: Path) -> dict[str, Any]:
-    """A small JSON file's object; empty where there is none. Raises Incomplete."""
-    if not file.is_file():
-        return {}
-    try:
-        if file.stat().st_size > SETTINGS_BYTES:
-            raise ValueError("too large")
-        found = json.loads(file.read_text(encoding="utf-8"))
-        if not isinstance(found, dict):
-            raise ValueError("not an object")
-    except (OSError, ValueError, RecursionError) as error:
-        raise Incomplete(
-            "settings_damaged",
-            "{file} cannot be read: {error}",
-            file=file.name,
-            error=_first_line(error),
-        ) from error
-    return found
-
-
 def _context(network: "PreTrainedModel", info: ModelInfo) -> int:
     config = network.config.get_text_config(decoder=True)
     limit = info.context or getattr(config, "max_position_embeddings", None)
@@ -668,7 +440,7 @@ def _memory_named(name: str) -> Iterator[None]:
                 "load_failed",
                 "{name} could not be loaded: {error}",
                 name=name,
-                error=_first_line(error),
+                error=first_line(error),
             ) from error
         traceback.clear_frames(error.__traceback__)
     # outside the handler, so that the old error, whose frames hold the tensors, is gone

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
+from engine import stock
 from engine.api import Precision
 from engine.bench.plan import Plan
 from engine.devices import pick, release
 from engine.errors import Cancelled
+from engine.library.gguf import read_header
 from engine.loading import LoadedModel, Stopped, load
 
 if TYPE_CHECKING:
@@ -72,29 +74,8 @@ class Stock:
 
 def _load_plain(path: Path, device: str, dtype: torch.dtype) -> "PreTrainedModel":
     """The network of a folder or GGUF file, which our own load has found sound before."""
-    from transformers import AutoModelForCausalLM
-    from transformers.utils import logging
-
-    from engine.gguf import config, weights
-    from engine.library.gguf import read_header
-
-    logging.set_verbosity_error()
-    network: PreTrainedModel
     if path.is_dir():
-        network = AutoModelForCausalLM.from_pretrained(
-            path,
-            dtype=dtype,
-            device_map={"": device},
-            use_safetensors=True,
-            local_files_only=True,
-            trust_remote_code=False,
-        )
+        network = stock.of_folder(path, device, dtype)
     else:
-        header = read_header(path)
-        known = config.config_of(header)
-        network = weights.empty_model(known, dtype, device)
-        parameters = dict(network.named_parameters())
-        with torch.no_grad():
-            for name, tensor in weights.tensors(header, known, network):
-                parameters[name].copy_(tensor)
+        network = stock.of_gguf(read_header(path), device, dtype)
     return network.requires_grad_(False).eval()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from engine.errors import Reason
+from engine.errors import Reason, first_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -85,7 +85,7 @@ class Graphs:
                     "no_graphs",
                     "This model's steps cannot be recorded for the graphics card, so they run one "
                     "by one, which is slower: {error}",
-                    {"error": (str(error).strip().splitlines() or [type(error).__name__])[0][:200]},
+                    {"error": first_line(error)},
                 )
             )
 

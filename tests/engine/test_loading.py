@@ -454,11 +454,11 @@ def test_a_gguf_is_the_model_it_was_made_from(opened, tmp_path):
 
 
 def test_a_tokenizer_built_from_a_gguf_is_built_once(opened, tmp_path, monkeypatch):
-    from engine import loading
+    from engine import tokenizer_files
 
     built = []
-    build = loading._build_tokenizer
-    monkeypatch.setattr(loading, "_build_tokenizer", lambda *a: built.append(1) or build(*a))
+    build = tokenizer_files._build
+    monkeypatch.setattr(tokenizer_files, "_build", lambda *a: built.append(1) or build(*a))
     path, _ = tiny_gguf(tmp_path)
     first = opened(path).tokenizer.encode("Hello")
     assert opened(path).tokenizer.encode("Hello") == first
