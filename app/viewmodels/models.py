@@ -244,8 +244,13 @@ class Models(QObject):
             self._show_loading(progress)
 
     def _show_loading(self, progress: Progress) -> None:
-        if progress.stage == "tokenizer":
-            self.loading = self.tr("Preparing the tokenizer (once per model)")
+        once = {
+            "tokenizer": self.tr("Preparing the tokenizer (once per model)"),
+            "quality": self.tr("Measuring what 8 bits cost (once per model)"),
+            "exactness": self.tr("Checking that drafts change no bit (once per model)"),
+        }
+        if progress.stage in once:
+            self.loading = once[progress.stage]
         elif self._loading_path is not None and progress.total > 0:
             self.loading_share = progress.done / progress.total
             said = self.tr("Loading {name}, {share}")

@@ -4,6 +4,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 
 from app import paths, settings
@@ -222,14 +223,22 @@ def test_the_first_screen_names_a_few_of_many_and_nothing_of_none(qtbot, open_pr
     assert not program.window.first_run.broken.isVisible()
 
 
-def test_preparing_the_tokenizer_is_told(qtbot, open_program):
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        ("tokenizer", "Preparing the tokenizer (once per model)"),
+        ("quality", "Measuring what 8 bits cost (once per model)"),
+        ("exactness", "Checking that drafts change no bit (once per model)"),
+    ],
+)
+def test_what_is_done_once_per_model_is_told(qtbot, open_program, stage, said):
     session = ScriptedSession()
     program = open_program(session)
     session.load_hold.clear()
     program.models.choose_target(str(DRAFT))
     qtbot.waitUntil(lambda: "46 %" in program.models.loading)
-    program.worker.moved.emit(Job.LOAD, Progress("tokenizer", 0, 1, "files"))
-    assert program.models.loading == "Preparing the tokenizer (once per model)"
+    program.worker.moved.emit(Job.LOAD, Progress(stage, 0, 1, "files"))
+    assert program.models.loading == said
     assert program.models.loading_share > 0.4
     session.load_hold.set()
 
