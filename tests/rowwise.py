@@ -49,7 +49,8 @@ def kernels(shape: tuple[int, int]) -> Iterator[tuple[str, torch.Tensor, linear.
     """Every kernel with random weights of `shape`: its name, the weights it should have, itself."""
     weight, bias = matrix(shape), matrix(shape[:1], 1)
     levels, scales = linear.quantised(weight)
-    yield "int8", levels * scales[:, None], linear.int8(levels, scales, bias)
+    for name, fine in (("int8", True), ("int8 of even rows", False)):
+        yield name, levels * scales[:, None], linear.int8(levels, scales, bias, fine=fine)
     rounded = weight.bfloat16().float()
     yield "bf16", rounded, linear.half(rounded, bias, 1)
     yield "fp32", weight, linear.half(weight, bias, 3)

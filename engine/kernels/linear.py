@@ -7,7 +7,7 @@ registers. What this processor cannot do exactly is found out by trying (`grid`,
 
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Protocol
 
@@ -20,7 +20,6 @@ _ops = torch.ops.quantized
 
 # Keeps the scale of a row of zeros from being zero.
 TINY = 1e-30
-_TINY = torch.tensor(TINY)
 # Numbers quantised at once: larger pieces leave the processor's cache, and take memory.
 AT_ONCE = 1 << 18
 # Row counts up to this have buffers of their own.
@@ -80,19 +79,31 @@ def _packed_int8(weight: torch.Tensor, scales: torch.Tensor) -> torch.ScriptObje
 
 
 def _sentinel(width: int, top: int) -> torch.Tensor:
-    """A row that holds the ends of the range, so that the scale chosen is always 1."""
+    """A row that holds the ends of the range, so that the scale chosen is always 1.
+
+    Divided by `top`, it makes the scale 1 / top.
+    """
     row = torch.zeros(1, width)
     row[0, 0], row[0, 1] = top + 0.5, -top - 0.5
     return row
 
 
-def quantised(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """`weight` [out, in] as int8 and a scale per output, [out], rounded to the nearest."""
+def to_float(rows: torch.Tensor) -> torch.Tensor:
+    return rows.float()
+
+
+def quantised(
+    weight: torch.Tensor, by_rows: Callable[[torch.Tensor], torch.Tensor] = to_float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """`weight` [out, in] as int8 and a scale per output, [out], rounded to the nearest.
+
+    `by_rows` is done to some of its rows at a time before, and gives float32.
+    """
     levels = torch.empty(weight.shape, dtype=torch.int8)
     scales = torch.empty(weight.shape[0])
     for start in range(0, len(weight), step := _rows_at_once(weight)):
         here = slice(start, start + step)
-        part = weight[here].float()
+        part = by_rows(weight[here])
         scales[here] = torch.linalg.vector_norm(part, float("inf"), 1).clamp_min_(TINY) / 127
         levels[here] = torch.div(part, scales[here, None]).round_()
     return levels, scales
@@ -107,20 +118,20 @@ class _Buffers(threading.local):
     """Room for the rows of the int8 product, kept for the row counts of a round."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[int, int, int], tuple[torch.Tensor, ...]] = {}
+        self._kept: dict[tuple[int, int, int, bool], tuple[torch.Tensor, ...]] = {}
 
-    def of(self, shape: torch.Size, top: int) -> tuple[torch.Tensor, ...]:
+    def of(self, shape: torch.Size, top: int, fine: bool) -> tuple[torch.Tensor, ...]:
         """For x of `shape`: all rows with the sentinel last, the coarse ones, the fine ones."""
         rows, width = shape
-        found = self._kept.get((rows, width, top))
+        found = self._kept.get((rows, width, top, fine))
         if found is None:
             # a tensor of inference mode could not be written to outside it
             with torch.inference_mode(False):
-                both = torch.empty(2 * rows + 1, width)
-                both[-1:] = _sentinel(width, top)
-            found = both, both[:rows], both[rows:-1]
+                every = torch.empty(rows * (1 + fine) + 1, width)
+                every[-1:] = _sentinel(width, top) / (1 if fine else top)
+            found = every, every[:rows], every[rows:-1]
             if rows <= KEPT_ROWS:
-                self._kept[rows, width, top] = found
+                self._kept[rows, width, top, fine] = found
         return found
 
 
@@ -128,18 +139,24 @@ _buffers = _Buffers()
 
 
 class Int8:
-    """int8 weights with a scale per output; each activation is two int8 numbers.
+    """int8 weights with a scale per output; each activation is one int8 number or two.
 
-    A row is scaled to the grid and rounded, and what rounding left over is a second row at a
-    finer scale: together 12 to 15 bits, so that only the weights are approximate. Both are
-    computed in one pass over the weights, which costs little where memory is the limit. Their
-    integer sums are exact: a row cannot depend on the others. A sentinel row fixes the scale
-    that the dynamic kernel would otherwise choose by all rows. Zero-point and scale as in
-    Jacob et al. 2018, "Quantization and Training of Neural Networks".
+    A row is scaled to the grid and rounded. Where some channels are far larger than others that
+    is too coarse: then what rounding left over is a second row at a finer scale, together 12 to 14
+    bits, so that only the weights are approximate. Both are computed in one pass over the weights,
+    which costs little where memory is the limit. Their integer sums are exact: a row cannot depend
+    on the others. A sentinel row fixes the scale that the dynamic kernel would otherwise choose by
+    all rows. Zero-point and scale as in Jacob et al. 2018, "Quantization and Training of Neural
+    Networks".
     """
 
     def __init__(
-        self, weight: torch.Tensor, scales: torch.Tensor, bias: torch.Tensor | None
+        self,
+        weight: torch.Tensor,
+        scales: torch.Tensor,
+        bias: torch.Tensor | None,
+        *,
+        fine: bool = True,
     ) -> None:
         found = grid()
         if found is None:
@@ -147,24 +164,38 @@ class Int8:
         self._reduced, self._top = found
         self._packed = _packed_int8(weight, scales)
         self._bias = bias
+        self.fine = fine
         self.nbytes = weight.numel() + 8 * len(scales)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        rows = len(x)
-        largest = torch.linalg.vector_norm(x, float("inf"), -1, True)
-        scale = torch.add(_TINY, largest, alpha=1 / self._top)
+        largest = torch.linalg.vector_norm(x, float("inf"), -1, True).clamp_min_(TINY)
+        out = self._finely(x, largest) if self.fine else self._evenly(x, largest)
+        return out if self._bias is None else out.add_(self._bias)
+
+    def _evenly(self, x: torch.Tensor, largest: torch.Tensor) -> torch.Tensor:
+        every, coarse, _ = _buffers.of(x.shape, self._top, False)
+        # the kernel itself rounds each row, to `top` levels
+        torch.div(x, largest, out=coarse)
+        return self._sums(every)[:-1].mul_(largest)
+
+    def _finely(self, x: torch.Tensor, largest: torch.Tensor) -> torch.Tensor:
+        every, coarse, fine = _buffers.of(x.shape, self._top, True)
+        scale = largest.mul_(1 / self._top)
         levels = torch.div(x, scale)
-        both, coarse, fine = _buffers.of(x.shape, self._top)
         torch.round(levels, out=coarse)
-        finer = 2 * self._top
+        # a power of two: its products are exact, so it does not matter how they are added
+        finer = self._top + 1
         torch.sub(levels, coarse, out=fine).mul_(finer)
+        sums = self._sums(every)
+        return sums[: len(x)].add_(sums[len(x) : -1], alpha=1 / finer).mul_(scale)
+
+    def _sums(self, every: torch.Tensor) -> torch.Tensor:
         try:
-            sums = _ops.linear_dynamic(both, self._packed, self._reduced)
+            found: torch.Tensor = _ops.linear_dynamic(every, self._packed, self._reduced)
         except RuntimeError:
             # it refuses NaN; as the scale is NaN too, the row stays that, and no other becomes it
-            sums = _ops.linear_dynamic(both.nan_to_num_(), self._packed, self._reduced)
-        out = torch.add(sums[:rows], sums[rows:-1], alpha=1 / finer).mul_(scale)
-        return out if self._bias is None else out.add_(self._bias)
+            found = _ops.linear_dynamic(every.nan_to_num_(), self._packed, self._reduced)
+        return found
 
 
 @cache
@@ -291,10 +322,13 @@ class Plain:
         return self._counts.run(self._product, x)
 
 
-def int8(levels: torch.Tensor, scales: torch.Tensor, bias: torch.Tensor | None) -> Kernel:
+def int8(
+    levels: torch.Tensor, scales: torch.Tensor, bias: torch.Tensor | None, *, fine: bool = True
+) -> Kernel:
     """8-bit weights by the best means this processor has."""
-    if grid() is not None:
-        return Int8(levels, scales, bias)
+    # the sentinel needs two places
+    if grid() is not None and levels.shape[1] > 1:
+        return Int8(levels, scales, bias, fine=fine)
     return half(levels.float() * scales[:, None], bias, 1)
 
 

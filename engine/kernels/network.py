@@ -5,7 +5,8 @@ functions and rotary tables are computed row by row; its attention is ours. Ever
 stays transformers', in float32.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from torch import nn
 
 from engine.kernels.attention import NAME, is_asked, register
-from engine.kernels.linear import Kernel
+from engine.kernels.linear import Int8, Kernel
 from engine.kernels.pointwise import InRows, NextInRows, RotaryInRows, RowByRow, in_rows
 
 # Layers that read one input, by what transformers' models call them.
@@ -290,6 +291,19 @@ def kernels(network: nn.Module) -> list[Kernel]:
     shared = {id(m.shared): m.shared.kernel for m in network.modules() if isinstance(m, Linear)}
     stacks = (m.kernels.values() for m in network.modules() if isinstance(m, Experts))
     return [*shared.values(), *(k for parts in stacks for part in parts for k in part.values())]
+
+
+@contextlib.contextmanager
+def finely(network: nn.Module) -> Iterator[None]:
+    """Inside, no activation is rounded to 8 bits, so that small differences stay small."""
+    coarse = [k for k in kernels(network) if isinstance(k, Int8) and not k.fine]
+    for kernel in coarse:
+        kernel.fine = True
+    try:
+        yield
+    finally:
+        for kernel in coarse:
+            kernel.fine = False
 
 
 def release(network: nn.Module) -> None:

@@ -17,6 +17,7 @@ from torch import nn
 from engine.kernels import linear
 from engine.kernels.linear import Kernel
 from engine.kernels.network import Embedding, Experts, Group, experts, groups, replace
+from engine.kernels.rotation import Turn, turns
 from engine.kernels.store import Damaged, Store, Writer
 
 Form = Literal["fp32", "bf16", "fp16", "int8", "int4"]
@@ -46,7 +47,8 @@ class Weights(Protocol):
 class Item:
     """Parameters that go to one place in the network: a packed matrix or a tensor as it is.
 
-    `sources` names parameters and, of a stack of matrices, which one.
+    `sources` names parameters and, of a stack of matrices, which one; `turn` is what becomes of
+    them before they are quantised.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Item:
     place: Callable[[Tensors], None]
     packed: bool = True
     group: Group | None = None
+    turn: Turn | None = None
 
     @property
     def numel(self) -> int:
@@ -172,9 +175,12 @@ class _Reader:
         self._weights = weights
         self._name, self._stack = "", torch.empty(0)
 
+    def read(self, name: str) -> torch.Tensor:
+        return self._weights.read(name)
+
     def matrix(self, name: str, index: int | None) -> torch.Tensor:
         if index is None:
-            return self._weights.read(name)
+            return self.read(name)
         if name != self._name:
             self._name, self._stack = name, self._weights.read(name)
         return self._stack[index]
@@ -184,7 +190,7 @@ def _quantised(item: Item, reader: _Reader) -> Tensors:
     found: Tensors = {}
     for name, index in item.sources:
         matrix = reader.matrix(name, index)
-        for part, tensor in _parts(item, matrix).items():
+        for part, tensor in _parts(item, matrix, reader).items():
             # the outputs lie along axis 0, of the 4-bit pairs along axis 1
             axis = 1 if part == "pairs" else 0
             found[part] = torch.cat([found[part], tensor], axis) if part in found else tensor
@@ -193,9 +199,14 @@ def _quantised(item: Item, reader: _Reader) -> Tensors:
     return found
 
 
-def _parts(item: Item, matrix: torch.Tensor) -> Tensors:
+def _parts(item: Item, matrix: torch.Tensor, reader: _Reader) -> Tensors:
+    by_rows: Callable[[torch.Tensor], torch.Tensor] = linear.to_float
+    if item.turn is not None and item.turn.side == "reads" and item.packed:
+        by_rows = item.turn.rows(reader.read)
+    elif item.turn is not None:
+        matrix = item.turn.whole(matrix, reader.read, DTYPES.get(item.form, torch.float32))
     if item.packed and item.form == "int8":
-        levels, scales = linear.quantised(matrix)
+        levels, scales = linear.quantised(matrix, by_rows)
         return {"levels": levels, "scales": scales}
     if item.packed and item.form == "int4":
         levels, pairs = linear.grouped(matrix)
@@ -203,13 +214,16 @@ def _parts(item: Item, matrix: torch.Tensor) -> Tensors:
     return {"weight": matrix.to(DTYPES[item.form])}
 
 
-def kernel(form: Form, tensors: Mapping[str, torch.Tensor]) -> Kernel:
-    """The packed matrix that `tensors` hold, by the best means this processor has."""
+def kernel(form: Form, tensors: Mapping[str, torch.Tensor], fine: bool = True) -> Kernel:
+    """The packed matrix that `tensors` hold, by the best means this processor has.
+
+    `fine`: its inputs need more than 8 bits.
+    """
     bias = tensors.get("bias")
     if form == "int4":
         return linear.int4(tensors["levels"], tensors["pairs"], bias)
     if form == "int8":
-        return linear.int8(tensors["levels"], tensors["scales"], bias)
+        return linear.int8(tensors["levels"], tensors["scales"], bias, fine=fine)
     return linear.half(tensors["weight"], bias, PLANES if form == "fp32" else 1)
 
 
@@ -217,7 +231,10 @@ def stored(item: Item, weights: Weights) -> None:
     """Put the matrices of `item`, one of a group, into the network as `weights` has them."""
     assert item.group is not None
     reader = _Reader(weights)
-    matrix = torch.cat([reader.matrix(*source).float() for source in item.sources])
+    matrices = [reader.matrix(*source).float() for source in item.sources]
+    if item.turn is not None:
+        matrices = [item.turn.whole(matrix, reader.read) for matrix in matrices]
+    matrix = torch.cat(matrices)
     biases = [reader.matrix(name, None).float() for name in item.biases]
     replace(item.group, linear.Dense(matrix, torch.cat(biases) if biases else None))
 
@@ -227,6 +244,7 @@ def _items(network: nn.Module, precision: Form) -> list[Item]:
     names = {id(p): name for name, p in network.named_parameters(remove_duplicate=True)}
     model: Any = network
     output = model.get_output_embeddings()
+    turned = turns(network) if precision == "int8" else {}
     taken: set[str] = set()
     found: list[Item] = []
     for group in groups(network):
@@ -236,8 +254,11 @@ def _items(network: nn.Module, precision: Form) -> list[Item]:
         # a matrix that is the embedding's too is read for both
         taken |= {n for n, _ in sources if n in group.weight_names} | set(biases)
         form = _form(precision, group.names[0], group.shape, layers[0] is output)
-        place = partial(_put_group, group, form)
-        found.append(Item(group.name, form, group.shape, sources, biases, place, group=group))
+        turn = turned.get(group.paths[0])
+        place = partial(_put_group, group, form, fine=turn is None or not turn.even)
+        found.append(
+            Item(group.name, form, group.shape, sources, biases, place, group=group, turn=turn)
+        )
     for path, stack in experts(network):
         packed = Experts(stack)
         for part, count, shape in packed.matrices:
@@ -251,12 +272,13 @@ def _items(network: nn.Module, precision: Form) -> list[Item]:
     modules = dict(network.named_modules())
     for name, parameter in network.named_parameters():
         if name not in taken:
-            found.append(_as_is(network, modules, name, parameter, precision))
+            turn = turned.get(name.removesuffix(".weight"))
+            found.append(_as_is(network, modules, name, parameter, precision, turn))
     return found
 
 
-def _put_group(group: Group, form: Form, tensors: Tensors) -> None:
-    replace(group, kernel(form, tensors))
+def _put_group(group: Group, form: Form, tensors: Tensors, *, fine: bool) -> None:
+    replace(group, kernel(form, tensors, fine))
 
 
 def _put_expert(packed: Experts, part: str, index: int, form: Form, tensors: Tensors) -> None:
@@ -269,6 +291,7 @@ def _as_is(
     name: str,
     parameter: nn.Parameter,
     precision: Form,
+    turn: Turn | None,
 ) -> Item:
     """A parameter that is no matrix of a linear layer; of tables 16 bits are kept."""
     path, _, attribute = name.rpartition(".")
@@ -276,7 +299,7 @@ def _as_is(
     table = isinstance(module, nn.Embedding)
     form: Form = "fp32"
     if table:
-        form = precision if precision in DTYPES else "bf16"
+        form = precision if precision in DTYPES else "bf16" if turn is None else "fp16"
 
     def place(tensors: Tensors) -> None:
         weight = tensors["weight"]
@@ -287,7 +310,7 @@ def _as_is(
             module._parameters[attribute] = nn.Parameter(weight.clone(), requires_grad=False)
 
     shape = tuple(parameter.shape)
-    return Item(name, form, shape, ((name, None),), (), place, packed=False)
+    return Item(name, form, shape, ((name, None),), (), place, packed=False, turn=turn)
 
 
 def _form(precision: Form, name: str, shape: tuple[int, ...], output: bool) -> Form:

@@ -62,7 +62,9 @@ def test_nothing_is_left_without_memory_or_unpacked(precision):
     assert not [n for n, t in network.state_dict().items() if t.is_meta]
     assert not [m for m in network.modules() if type(m) in (torch.nn.Linear, torch.nn.Embedding)]
     tables = [m for m in network.modules() if isinstance(m, Embedding)]
-    assert [t.weight.dtype for t in tables] == [torch.bfloat16]
+    # a table that was turned has other numbers than those bfloat16 had room for
+    expected = torch.float16 if precision == "int8" else torch.bfloat16
+    assert [t.weight.dtype for t in tables] == [expected]
     # q, k and v are one matrix, gate and up another
     assert len(kernels(network)) == 2 * 4 + 1
     shared = {id(m.shared) for m in network.modules() if isinstance(m, Linear)}
@@ -89,8 +91,8 @@ def test_weights_are_read_one_by_one_and_none_is_held(family):
     sizes = {name: 4 * p.numel() for name, p in weights.parameters.items()}
     # one that is read, and one for each core that packs
     assert weights.most <= (2 + torch.get_num_threads()) * max(sizes.values())
-    # every parameter once; a table that is the output matrix too twice
-    twice = {n for n in set(weights.reads) if weights.reads.count(n) > 1}
+    # every matrix once; a table that is the output matrix too twice
+    twice = {n for n in set(weights.reads) if weights.reads.count(n) > 1 and "norm" not in n}
     assert twice == ({"model.embed_tokens.weight"} if family == "tied" else set())
     assert set(weights.reads) == set(weights.parameters)
     assert network is not None

@@ -550,3 +550,9 @@ def test_a_missing_nvml_is_a_reason_not_an_error(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert devices.gpus()[1].code == "nvml_missing"
+
+
+def test_no_kernel_is_ever_fetched():
+    from transformers.integrations import hub_kernels
+
+    assert not hub_kernels._kernels_enabled

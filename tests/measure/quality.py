@@ -2,8 +2,8 @@
 
     python -m tests.measure.quality PROMPTS.jsonl MODEL... [--tokens 16000] [--precision int8]
 
-The texts are the first turns of the categories "summarization" and "rag", in pieces. Both runs
-use the same network; bf16 are the stored weights rounded to bfloat16, in float32 arithmetic.
+The texts are the first turns of the categories "summarization" and "rag", in pieces. bf16 are the
+stored weights rounded to bfloat16, in float32 arithmetic.
 """
 
 import argparse
@@ -19,26 +19,16 @@ import torch.nn.functional as F
 from engine.checkpoint import FolderWeights, skeleton
 from engine.gguf import config as gguf_config
 from engine.gguf import weights as gguf_weights
-from engine.kernels.network import settle
-from engine.kernels.packing import Item, Weights, pack
+from engine.kernels.network import release, settle
+from engine.kernels.packing import Weights, pack
 from engine.library.folder import weight_files
 from engine.library.gguf import read_header
 from engine.library.inspect import inspect
 from engine.loading import load
-from engine.quality import AT_ONCE, as_stored
+from engine.quality import AT_ONCE
 
 PIECE = 1000
 CATEGORIES = ("summarization", "rag")
-
-
-class Rounded:
-    """Weights rounded to bfloat16."""
-
-    def __init__(self, weights: Weights) -> None:
-        self._weights = weights
-
-    def read(self, name: str) -> torch.Tensor:
-        return self._weights.read(name).bfloat16()
 
 
 def pieces(prompts: Path, encode: Any, tokens: int) -> list[list[int]]:
@@ -60,9 +50,8 @@ def pieces(prompts: Path, encode: Any, tokens: int) -> list[list[int]]:
     return found
 
 
-def opened(path: Path, precision: str, cache: Path) -> tuple[Any, list[Item], Weights, Any]:
-    """A packed network, what it was packed from, and its tokenizer's encode."""
-    encode = load(path, cache_folder=cache, precision="int8").tokenizer.encode
+def measured(path: Path, precision: Any, texts: Sequence[Sequence[int]]) -> list[Any]:
+    """What `run` finds of each text, with the weights in `precision`."""
     weights: Weights
     if inspect(path).format == "gguf":
         header = read_header(path)
@@ -74,10 +63,12 @@ def opened(path: Path, precision: str, cache: Path) -> tuple[Any, list[Item], We
 
         network = skeleton(AutoConfig.from_pretrained(path, local_files_only=True))
         weights = FolderWeights(weight_files(path))
-    items, _ = pack(network, weights, precision)  # type: ignore[arg-type]
+    pack(network, weights, precision)
     network.requires_grad_(False).eval()
     settle(network)
-    return network, items, Rounded(weights), encode
+    found = [run(network, ids) for ids in texts]
+    release(network)
+    return found
 
 
 @torch.inference_mode()
@@ -105,11 +96,9 @@ def main() -> None:
     print("| model | tokens | bf16 | " + arguments.precision + " | rise | same likeliest token |")
     print("|---|---|---|---|---|---|")
     for path in arguments.models:
-        network, items, weights, encode = opened(path, arguments.precision, arguments.cache)
+        encode = load(path, cache_folder=arguments.cache, precision="int8").tokenizer.encode
         texts = pieces(arguments.prompts, encode, arguments.tokens)
-        ours = [run(network, ids) for ids in texts]
-        with as_stored(network, items, weights):
-            theirs = [run(network, ids) for ids in texts]
+        ours, theirs = (measured(path, form, texts) for form in (arguments.precision, "bf16"))
         count = sum(len(ids) - 1 for ids in texts)
         low, high = (math.exp(sum(loss for loss, _ in r) / count) for r in (theirs, ours))
         same = sum(int((a[1] == b[1]).sum()) for a, b in zip(ours, theirs, strict=True)) / count
