@@ -91,12 +91,8 @@ class Layer(nn.Module):
 
 def _turned(x: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
     """Rotary positions (Su et al. 2021), halves of a head paired: x [rows, heads, size]."""
-    half = x.shape[-1] // 2
-    first, second = x[..., :half], x[..., half:]
-    out = x * cosines
-    out[..., :half] -= second * sines[..., :half]
-    out[..., half:] += first * sines[..., half:]
-    return out
+    first, second = x.chunk(2, -1)
+    return torch.mul(x, cosines).add_(torch.cat([-second, first], -1).mul_(sines))
 
 
 def shorten(network: nn.Module) -> int:

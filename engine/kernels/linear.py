@@ -165,6 +165,10 @@ class Int8:
         self._packed = _packed_int8(weight, scales)
         self._bias = bias
         self.fine = fine
+        # tensors: a number would be made one in every call
+        self._step = torch.tensor(1 / self._top)
+        # a power of two: its products are exact, so it does not matter how they are added
+        self._finer = torch.tensor(self._top + 1.0)
         self.nbytes = weight.numel() + 8 * len(scales)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
@@ -176,18 +180,16 @@ class Int8:
         every, coarse, _ = _buffers.of(x.shape, self._top, False)
         # the kernel itself rounds each row, to `top` levels
         torch.div(x, largest, out=coarse)
-        return self._sums(every)[:-1].mul_(largest)
+        return self._sums(every).narrow(0, 0, len(x)).mul_(largest)
 
     def _finely(self, x: torch.Tensor, largest: torch.Tensor) -> torch.Tensor:
         every, coarse, fine = _buffers.of(x.shape, self._top, True)
-        scale = largest.mul_(1 / self._top)
+        scale = largest.mul_(self._step)
         levels = torch.div(x, scale)
         torch.round(levels, out=coarse)
-        # a power of two: its products are exact, so it does not matter how they are added
-        finer = self._top + 1
-        torch.sub(levels, coarse, out=fine).mul_(finer)
-        sums = self._sums(every)
-        return sums[: len(x)].add_(sums[len(x) : -1], alpha=1 / finer).mul_(scale)
+        torch.sub(levels, coarse, out=fine).mul_(self._finer)
+        found, rest, _ = torch.split_with_sizes(self._sums(every), (len(x), len(x), 1))
+        return found.add_(rest, alpha=1 / (self._top + 1)).mul_(scale)
 
     def _sums(self, every: torch.Tensor) -> torch.Tensor:
         try:
