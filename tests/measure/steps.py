@@ -2,7 +2,7 @@
 
     python -m tests.measure.steps MODEL... [--precision int8] [--contexts 256,2048,8192]
 
-Medians over passes, milliseconds. The tokens are arbitrary: what a pass costs does not depend on them.
+Medians over passes, milliseconds. The tokens are arbitrary: no pass costs more for other ones.
 """
 
 import argparse
