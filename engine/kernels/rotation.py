@@ -15,11 +15,11 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from engine.kernels import decoder
 from engine.kernels.decoder import ATTENTION, MLP, PARTS
 
-# Families whose stream is written and read by these matrices alone, through norms that do no more
-# than scale; read in transformers 5.24. Gemma's norms add one to their factors.
-FAMILIES = frozenset({"llama", "ministral", "mistral", "qwen2", "qwen3"})
+# Families with the usual layer, whose norms only scale: Gemma's add one to their factors.
+FAMILIES = decoder.FAMILIES - {"gemma"}
 READERS = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
 MLP_READERS = ("mlp.gate_proj", "mlp.up_proj")
 WRITERS = ("self_attn.o_proj", "mlp.down_proj")

@@ -100,14 +100,11 @@ def test_a_rewound_cache_continues_as_a_fresh_one(model, length):
     assert torch.allclose(got, expected, atol=1e-4)
 
 
-@settings(max_examples=12, deadline=None)
-@given(
-    moves=st.lists(st.tuples(st.integers(1, 30), st.integers(0, 30), st.integers(0, 4)), max_size=6)
-)
-@pytest.mark.parametrize("kind", MODELS)
-def test_any_sequence_of_passes_and_rewinds_equals_a_fresh_cache(kind, moves):
-    """What is fed is always tokens[cache.length:], as the loop does it."""
-    model = _kept(kind)
+def walked(model: LanguageModel, moves: list[tuple[int, int, int]]) -> list[int]:
+    """Feed tokens and take some back, for each move, as the loop does; the tokens that then stand.
+
+    What is fed is always tokens[cache.length:].
+    """
     model.cache.empty()
     tokens = [1]
     model.forward(tokens)
@@ -119,6 +116,17 @@ def test_any_sequence_of_passes_and_rewinds_equals_a_fresh_cache(kind, moves):
         model.cache.crop_to(max(len(tokens) - 1 - again, 0))
         assert model.cache.length <= len(tokens) - 1
     model.cache.crop_to(len(tokens) - 1)
+    return tokens
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    moves=st.lists(st.tuples(st.integers(1, 30), st.integers(0, 30), st.integers(0, 4)), max_size=6)
+)
+@pytest.mark.parametrize("kind", MODELS)
+def test_any_sequence_of_passes_and_rewinds_equals_a_fresh_cache(kind, moves):
+    model = _kept(kind)
+    tokens = walked(model, moves)
     got = model.forward(tokens[model.cache.length :])
     assert torch.allclose(got, fresh(model, tokens), atol=1e-4)
 
@@ -260,17 +268,7 @@ def test_on_our_kernels_any_passes_and_rewinds_give_the_same_bits(
     on_kernels, early_drops, kind, moves
 ):
     model = on_kernels[kind]
-    model.cache.empty()
-    tokens = [1]
-    model.forward(tokens)
-    for fed, back, again in moves:
-        tokens = tokens + [(len(tokens) * 31 + fed + i) % 250 for i in range(fed)]
-        model.forward(tokens[model.cache.length :])
-        tokens = tokens[: max(1, len(tokens) - back)]
-        model.cache.crop_to(len(tokens) - 1)
-        model.cache.crop_to(max(len(tokens) - 1 - again, 0))
-        assert model.cache.length <= len(tokens) - 1
-    model.cache.crop_to(len(tokens) - 1)
+    tokens = walked(model, moves)
     got = model.forward(tokens[model.cache.length :])
     assert torch.equal(got, fresh(model, tokens))
 
