@@ -29,6 +29,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "tied": _family("llama", "LlamaForCausalLM", tie_word_embeddings=True),
     "qwen2": _family("qwen2", "Qwen2ForCausalLM"),
     "qwen3": _family("qwen3", "Qwen3ForCausalLM", head_dim=32),
+    "gemma": _family("gemma", "GemmaForCausalLM", head_dim=16),
     "gemma2": _family(
         "gemma2",
         "Gemma2ForCausalLM",

@@ -37,7 +37,7 @@ def test_a_turned_model_says_what_it_said(family):
     assert float((found - expected).norm() / expected.norm()) < 2e-3
 
 
-@pytest.mark.parametrize("family", ["gemma2", "gemma3", "phi3", "qwen2_moe"])
+@pytest.mark.parametrize("family", ["gemma", "gemma2", "gemma3", "phi3", "qwen2_moe"])
 def test_a_stream_that_others_write_too_is_left_alone(family):
     assert turns(skeleton(config(family))) == {}
 
