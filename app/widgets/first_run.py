@@ -1,14 +1,15 @@
 """The first screen where there is no model: one offer, and its progress in the same place."""
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app import resources
 from app.viewmodels import words
 from app.viewmodels.alerts import Alert, Alerts
 from app.viewmodels.binding import bind
-from app.viewmodels.models import Fetching, Models
+from app.viewmodels.models import Models
 from app.viewmodels.rows import Row
+from app.viewmodels.starter import Fetching, Starter
 from app.widgets.common import Button, Glyph, Meter, label
 
 WIDTH = 480
@@ -18,14 +19,17 @@ MOST_NAMED = 5
 class FirstRun(QWidget):
     """Get a model, then ask it something."""
 
+    folders_asked = Signal()
+
     def __init__(self, models: Models, alerts: Alerts) -> None:
         super().__init__()
         self.setObjectName("page")
         self._models = models
         self._build()
-        self.get.clicked.connect(models.get_starter)
-        self.cancel.clicked.connect(models.cancel_starter)
-        bind(models, Models.fetching, self.update_fetching)
+        self.get.clicked.connect(models.starter.get)
+        self.cancel.clicked.connect(models.starter.cancel)
+        self.folders.clicked.connect(self.folders_asked)
+        bind(models.starter, Starter.fetching, self.update_fetching)
         bind(models, Models.targets, self.update_broken)
         bind(alerts, Alerts.current, self.update_alert)
 
@@ -46,14 +50,17 @@ class FirstRun(QWidget):
             column.addWidget(label(sentence, "reading", "text2"), 0, centred)
         column.addSpacing(24)
         column.addLayout(_centred(self._offer()))
-        column.addSpacing(16)
+        column.addSpacing(8)
+        self.folders = Button(self.tr("Use models in another folder"), kind="flat")
+        column.addWidget(self.folders, 0, centred)
+        column.addSpacing(8)
         self.broken = label("", "caption", "text2", wrap=True)
         self.broken.setFixedWidth(WIDTH - 40)
         column.addLayout(_centred(self.broken))
         column.addStretch(3)
 
     def _offer(self) -> QFrame:
-        offer = self._models.offer
+        offer = self._models.starter.offer
         size = words.megabytes(offer.size)
         card = QFrame()
         card.setObjectName("offer")
@@ -121,7 +128,9 @@ class FirstRun(QWidget):
         """Models that were found and cannot be loaded, each with its reason."""
         broken = [row for row in rows if row.key and not row.usable]
         lines = [self.tr("Found, but cannot be loaded:")]
-        lines += [f"{row.name}. {row.word} {row.detail}".rstrip() for row in broken[:MOST_NAMED]]
+        lines += [
+            f"{row.name}. {f'{row.word} {row.detail}'.strip()}" for row in broken[:MOST_NAMED]
+        ]
         if len(broken) > MOST_NAMED:
             lines.append(self.tr("and {count} more").format(count=len(broken) - MOST_NAMED))
         self.broken.setText("\n".join(lines))
