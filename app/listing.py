@@ -139,7 +139,7 @@ def fit(arguments: argparse.Namespace) -> int:
         print(one_line(caveat))
     if found.word in ("no", "tight"):
         ram = rooms("cpu")[0] if room.device == "cuda" else None
-        for way in ways_out(pair, room, ram):
+        for way in ways_out(pair, cards, ram):
             print(f"  {way.text.text}: {way.fit.reason.text[0].lower()}{way.fit.reason.text[1:]}")
     return 0
 

@@ -115,6 +115,7 @@ def build(
     dialog = FoldersDialog(folders, window)
     window.sidebar.target.folders_asked.connect(folders.open)
     window.first_run.folders_asked.connect(folders.open)
+    window.first_run.hub_asked.connect(hub.open)
     return Program(app, window, worker, alerts, models, chat, stats, hub, folders)
 
 

@@ -61,28 +61,39 @@ def spread(pair: Pair, rooms: Sequence[Room]) -> Placement | None:
     None where all together hold too little, too little is known, or the layers must stay
     together (`fit.layer_weights`).
     """
+    counts, left = _filled(pair, rooms)
+    return None if left or not counts else Placement(tuple(counts))
+
+
+def crowded(pair: Pair, rooms: Sequence[Room]) -> Placement | None:
+    """As `spread`, with what no card has room for on the last: it shows what is too much."""
+    counts, left = _filled(pair, rooms)
+    return Placement((*counts[:-1], counts[-1] + left)) if counts else None
+
+
+def _filled(pair: Pair, rooms: Sequence[Room]) -> tuple[list[int], int]:
+    """How many layers each card has room for, and how many are left; no counts: not known, or
+    the first does not even hold what belongs there."""
     sizes, left = _sizes(pair), pair.target.layers or 0
     if sizes is None or any(room.free is None for room in rooms):
-        return None
-    counts = []
+        return [], left
+    counts: list[int] = []
     for place, room in enumerate(rooms):
         fixed = sizes.first if place == 0 else sizes.other
         free = (room.free or 0) - fixed - margin(room.total or 0)
         if free < 0 and place == 0:
-            return None
+            return [], left
         counts.append(min(left, max(free, 0) // sizes.layer))
         left -= counts[-1]
-    return None if left else Placement(tuple(counts))
+    return counts, left
 
 
 def judge_over(pair: Pair, rooms: Sequence[Room]) -> Fit:
-    """On the first of `rooms`; or, where only several of them hold it, on all these together: the
-    sums of what they hold and have, with the verdict of the tightest."""
-    alone = judge(pair, rooms[0])
-    placement = spread(pair, rooms) if alone.word == "no" and len(rooms) > 1 else None
-    if placement is None:
-        return alone
-    fits = [fit for fit in shares(pair, placement, rooms) if fit.need]
+    """On the first of `rooms`; or, where that does not hold it, on several together: the sums of
+    what they hold and have, with the verdict of the tightest."""
+    fits = [fit for fit in judge_each(pair, rooms) if fit.need]
+    if len(fits) < 2:
+        return judge(pair, rooms[0])
     held = [fit.room for fit in fits]
     room = Room(
         rooms[0].device,
@@ -91,6 +102,17 @@ def judge_over(pair: Pair, rooms: Sequence[Room]) -> Fit:
         sum(room.free or 0 for room in held),
     )
     return replace(tightest(fits), parts=_sum(fit.parts for fit in fits), room=room)
+
+
+def judge_each(pair: Pair, rooms: Sequence[Room]) -> list[Fit]:
+    """What each of `rooms` holds: all on the first, or spread where that does not hold it."""
+    first = judge(pair, rooms[0])
+    if first.word == "no" and len(rooms) > 1:
+        placement = spread(pair, rooms) or crowded(pair, rooms)
+        if placement is not None:
+            return shares(pair, placement, rooms)
+    nothing = Parts(0, 0, 0, 0, 0, 0)
+    return [first, *(replace(first, parts=nothing, room=r, word="fits") for r in rooms[1:])]
 
 
 def _sum(every: Iterable[Parts]) -> Parts:

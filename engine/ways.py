@@ -3,12 +3,13 @@
 Arithmetic like `fit`'s. Changes nothing: whoever shows a way out lets the user take it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from engine.api import Precision
 from engine.errors import Reason
 from engine.fit import CHUNK, Fit, Pair, Room, Word, gib, judge, layer_weights, margin
+from engine.placement import judge_over
 
 LEAST_CONTEXT = 512
 # What a shorter context is offered in.
@@ -29,71 +30,76 @@ class WayOut:
     fit: Fit
 
 
-def longest_context(pair: Pair, room: Room, limit: int) -> int | None:
+def longest_context(pair: Pair, rooms: Sequence[Room], limit: int) -> int | None:
     """The most tokens at which `pair` still is no worse than tight; None: not known, 0: none.
 
     At most `limit` and the target's own context, in steps of CHUNK.
     """
     limit = min(limit, pair.target.context or limit)
-    if judge(replace(pair, context=CHUNK), room).word == "unknown":
+    if judge_over(replace(pair, context=CHUNK), rooms).word == "unknown":
         return None
-    return _longest(pair, room, ("fits", "tight"), limit, CHUNK)
+    return _longest(pair, rooms, ("fits", "tight"), limit, CHUNK)
 
 
-def ways_out(pair: Pair, room: Room, ram: Room | None = None) -> list[WayOut]:
+def ways_out(pair: Pair, rooms: Sequence[Room], ram: Room | None = None) -> list[WayOut]:
     """What else could be done for a pair that does not fit, in a fixed order, each judged.
 
-    `ram` is the main memory where `room` is another: some layers may lie there.
+    `ram` is the main memory where `rooms` are others: some layers may lie there.
     """
     found = [
-        WayOut(text.code, text, changed, judge(changed, room))
-        for text, changed in _changes(pair, room)
+        WayOut(text.code, text, changed, judge_over(changed, rooms))
+        for text, changed in _changes(pair, rooms)
     ]
-    outside = None if ram is None else _outside(pair, room, ram)
+    outside = None if ram is None else _outside(pair, rooms[0], ram)
     return found if outside is None else [*found, outside]
 
 
-def _changes(pair: Pair, room: Room) -> Iterator[tuple[Reason, Pair]]:
+def _changes(pair: Pair, rooms: Sequence[Room]) -> Iterator[tuple[Reason, Pair]]:
     if pair.draft is not None:
-        lower = _lower(pair.draft_precision, lambda p: replace(pair, draft_precision=p), room)
+        lower = _lower(pair.draft_precision, lambda p: replace(pair, draft_precision=p), rooms)
         if lower is not None:
             values = {"precision": lower.draft_precision}
             yield Reason("draft_precision", "Draft in {precision}", values), lower
         yield Reason("ngram", "Repeats from the chat instead"), replace(pair, draft=None)
-    lower = _lower(pair.precision, lambda p: replace(pair, precision=p), room)
+    lower = _lower(pair.precision, lambda p: replace(pair, precision=p), rooms)
     if lower is not None:
         text = "Target in {precision}; answers may differ"
         yield Reason("precision", text, {"precision": lower.precision}), lower
-    shorter = _shorter(pair, room)
+    shorter = _shorter(pair, rooms)
     if shorter is not None:
         text = "Context of {tokens} tokens"
         yield Reason("context", text, {"tokens": shorter.context}), shorter
 
 
-def _lower(now: Precision, change: Callable[[Precision], Pair], room: Room) -> Pair | None:
+def _lower(
+    now: Precision, change: Callable[[Precision], Pair], rooms: Sequence[Room]
+) -> Pair | None:
     """The next lower precision at which it fits, else the lowest; None below the lowest."""
     at = PRECISIONS.index("bf16" if now == "fp16" else now)
     lower = [change(precision) for precision in PRECISIONS[at + 1 :]]
-    fitting = (pair for pair in lower if judge(pair, room).word == "fits")
+    fitting = (pair for pair in lower if judge_over(pair, rooms).word == "fits")
     return next(fitting, lower[-1] if lower else None)
 
 
-def _shorter(pair: Pair, room: Room) -> Pair | None:
+def _shorter(pair: Pair, rooms: Sequence[Room]) -> Pair | None:
     """The longest context that fits, in steps of STEP, of no more than the target's own; else the
-    least that is of use."""
+    longest that is tight, else the least that is of use."""
     if pair.context <= LEAST_CONTEXT:
         return None
     limit = min(pair.context - 1, pair.target.context or pair.context)
-    longest = _longest(pair, room, ("fits",), limit, STEP)
+    fitting = _longest(pair, rooms, ("fits",), limit, STEP)
+    longest = fitting or _longest(pair, rooms, ("fits", "tight"), limit, STEP)
     return replace(pair, context=longest or LEAST_CONTEXT)
 
 
-def _longest(pair: Pair, room: Room, words: tuple[Word, ...], limit: int, step: int) -> int:
+def _longest(
+    pair: Pair, rooms: Sequence[Room], words: tuple[Word, ...], limit: int, step: int
+) -> int:
     """The most tokens, in steps, at which the verdict is one of `words`; 0: none."""
     low, high = 0, limit // step
     while low < high:
         middle = (low + high + 1) // 2
-        if judge(replace(pair, context=middle * step), room).word in words:
+        if judge_over(replace(pair, context=middle * step), rooms).word in words:
             low = middle
         else:
             high = middle - 1

@@ -11,8 +11,8 @@ from PySide6.QtCore import QCoreApplication, QObject, Signal
 
 from app.viewmodels import words
 from app.viewmodels.binding import Property
-from engine.fit import CHUNK, Fit, Pair, Parts, Room, judge
-from engine.placement import judge_over, shares, spread, tightest
+from engine.fit import CHUNK, Fit, Pair, Parts, Room
+from engine.placement import judge_each, judge_over, tightest
 from engine.ways import WayOut, longest_context, ways_out
 
 GIB = 2**30
@@ -131,12 +131,11 @@ class Fitting(QObject):
             self.view = None
             return
         rooms = self._free()
-        room, fits = rooms[0], _fits(self._pair, rooms)
+        fits = judge_each(self._pair, rooms)
         fit = tightest(fits)
-        found = ways_out(self._pair, room, self._ram) if fit.word == "no" else []
+        found = ways_out(self._pair, rooms, self._ram) if fit.word == "no" else []
         self._ways = {way.code: way for way in found}
         limit = self._pair.target.context or self._pair.context
-        one = sum(fit.need != 0 for fit in fits) == 1
         self.view = View(
             word=fit.word,
             reason=fit.reason.text,
@@ -144,29 +143,28 @@ class Fitting(QObject):
             legend=_legend(fits),
             context=self._pair.context,
             limit=max(limit, self._pair.context),
-            longest=longest_context(self._pair, room, limit) if one else None,
+            longest=longest_context(self._pair, rooms, limit),
             ways=tuple(_way(way) for way in found),
             waits=self._waits,
         )
 
     def _free(self) -> list[Room]:
-        """The devices without the weights that the running models hold on the first."""
-        first, *others = self._rooms
-        if self._running is None or first.free is None:
-            return [first, *others]
-        parts = judge(self._running, first).parts
-        free = first.free + (parts.target_weights or 0) + (parts.draft_weights or 0)
-        return [replace(first, free=min(free, first.total or free)), *others]
+        """The devices without what the running models hold there for sure: weights and the
+        device's own share."""
+        if self._running is None:
+            return list(self._rooms)
+        empty = [replace(room, free=room.total) for room in self._rooms]
+        held = [fit.parts for fit in judge_each(self._running, empty)]
+        return [
+            room if room.free is None else replace(room, free=_freed(room, parts))
+            for room, parts in zip(self._rooms, held, strict=True)
+        ]
 
 
-def _fits(pair: Pair, rooms: Sequence[Room]) -> list[Fit]:
-    """What each device holds: all on the first, or spread where only all together hold it."""
-    first = judge(pair, rooms[0])
-    placement = spread(pair, rooms) if first.word == "no" and len(rooms) > 1 else None
-    if placement is not None:
-        return shares(pair, placement, rooms)
-    nothing = Parts(0, 0, 0, 0, 0, 0)
-    return [first, *(replace(first, parts=nothing, room=r, word="fits") for r in rooms[1:])]
+def _freed(room: Room, parts: Parts) -> int:
+    free = room.free or 0
+    free += (parts.target_weights or 0) + (parts.draft_weights or 0) + parts.overhead
+    return min(free, room.total or free)
 
 
 def _tr(text: str) -> str:

@@ -10,7 +10,7 @@ from app.viewmodels.binding import bind
 from app.viewmodels.models import Models
 from app.viewmodels.rows import Row
 from app.viewmodels.starter import Fetching, Starter
-from app.widgets.common import Button, Glyph, Meter, label
+from app.widgets.common import Button, CardButton, Glyph, Meter, label, rule
 
 WIDTH = 480
 MOST_NAMED = 5
@@ -19,6 +19,7 @@ MOST_NAMED = 5
 class FirstRun(QWidget):
     """Get a model, then ask it something."""
 
+    hub_asked = Signal()
     folders_asked = Signal()
 
     def __init__(self, models: Models, alerts: Alerts) -> None:
@@ -28,6 +29,7 @@ class FirstRun(QWidget):
         self._build()
         self.get.clicked.connect(models.starter.get)
         self.cancel.clicked.connect(models.starter.cancel)
+        self.hub.clicked.connect(self.hub_asked)
         self.folders.clicked.connect(self.folders_asked)
         bind(models.starter, Starter.fetching, self.update_fetching)
         bind(models, Models.targets, self.update_broken)
@@ -50,10 +52,7 @@ class FirstRun(QWidget):
             column.addWidget(label(sentence, "reading", "text2"), 0, centred)
         column.addSpacing(24)
         column.addLayout(_centred(self._offer()))
-        column.addSpacing(8)
-        self.folders = Button(self.tr("Use models in another folder"), kind="flat")
-        column.addWidget(self.folders, 0, centred)
-        column.addSpacing(8)
+        column.addSpacing(16)
         self.broken = label("", "caption", "text2", wrap=True)
         self.broken.setFixedWidth(WIDTH - 40)
         column.addLayout(_centred(self.broken))
@@ -66,8 +65,8 @@ class FirstRun(QWidget):
         card.setObjectName("offer")
         card.setFixedWidth(WIDTH)
         facts = self.tr("{size}, {licence}, runs on any computer")
-        inner = QVBoxLayout(card)
-        inner.setContentsMargins(20, 18, 20, 18)
+        inner = QVBoxLayout()
+        inner.setContentsMargins(20, 18, 20, 12)
         inner.setSpacing(0)
         inner.addWidget(label(offer.name, "title"))
         inner.addSpacing(2)
@@ -87,6 +86,21 @@ class FirstRun(QWidget):
         self._error = label("", "caption", "bad", wrap=True)
         inner.addSpacing(6)
         inner.addWidget(self._error)
+        self.hub = _way(
+            "search",
+            self.tr("Find a model on the Hub"),
+            self.tr("Sizes and memory are shown before anything is fetched"),
+        )
+        self.folders = _way(
+            "folder-open", self.tr("Add a folder of models"), self.tr("Safetensors and GGUF files")
+        )
+        outer = QVBoxLayout(card)
+        outer.setContentsMargins(1, 1, 1, 1)
+        outer.setSpacing(0)
+        outer.addLayout(inner)
+        for way in (self.hub, self.folders):
+            outer.addWidget(rule())
+            outer.addWidget(way)
         return card
 
     def _place(self, size: str) -> QStackedWidget:
@@ -148,3 +162,21 @@ def _centred(widget: QWidget) -> QHBoxLayout:
     row.addWidget(widget)
     row.addStretch()
     return row
+
+
+def _way(icon: str, title: str, about: str) -> CardButton:
+    """Another way to a model."""
+    button = CardButton()
+    button.setAccessibleName(title)
+    button.setAccessibleDescription(about)
+    said = QVBoxLayout()
+    said.setSpacing(1)
+    said.addWidget(label(title))
+    said.addWidget(label(about, "caption", "text2"))
+    row = QHBoxLayout(button)
+    row.setContentsMargins(20, 9, 20, 9)
+    row.setSpacing(14)
+    row.addWidget(Glyph(icon))
+    row.addLayout(said, 1)
+    row.addWidget(Glyph("chevron-right"))
+    return button

@@ -16,7 +16,7 @@ from engine.errors import DownloadError
 
 OFFLINE = "Offline is switched on, so nothing is asked of the network."
 OFFLINE_ENVIRONMENT = "Offline: HF_HUB_OFFLINE is set, so nothing is asked of the network."
-NO_HUB = "The hub cannot be reached, so {name} was not fetched."
+NO_HUB = "The hub cannot be reached. It was asked for {name}."
 UNTRUSTED = (
     "This computer does not trust the certificate of the hub. Behind a company's proxy, add its "
     "root certificate to the system's store."

@@ -13,6 +13,7 @@ from app.widgets.fit_bar import FitBar
 from app.widgets.memory_panel import STEP, MemoryPanel
 from engine.api import ModelInfo
 from engine.fit import GIB, Pair, Room, judge
+from engine.placement import judge_each
 
 
 def model(billions, name):
@@ -115,7 +116,8 @@ def test_what_runs_already_is_free_for_what_comes(fitting):
     running = Pair(model(6, "old"), "int8", 1024)
     fitting.show(running, PAIR)
     fitting.show_rooms([replace(ROOMY, free=4 * GIB)])
-    freed = judge(running, ROOMY).parts.target_weights
+    held = judge(running, ROOMY).parts
+    freed = held.target_weights + held.overhead
     assert freed > 5 * GIB
     expected = judge(PAIR, replace(ROOMY, free=4 * GIB + freed))
     assert (fitting.view.word, fitting.view.reason) == (expected.word, expected.reason.text)
@@ -215,6 +217,32 @@ def test_a_target_for_two_cards_lies_on_both(fitting):
     assert sum(weights) == pytest.approx(28e9)
     (part,) = (p for p in fitting.view.legend if p.name == "target_weights")
     assert part.size == sum(weights)
+
+
+def test_what_runs_on_two_cards_is_free_on_both(fitting):
+    """Once it is loaded, each card has less free by what lies on it."""
+    pair = replace(PAIR, target=replace(model(14, "large"), layers=32), precision="bf16")
+    empty = [replace(room, free=room.total) for room in (ROOMY, ROOMY)]
+    used = [fit.parts for fit in judge_each(pair, empty)]
+    assert all(parts.target_weights for parts in used)
+    fitting.show(pair)
+    fitting.show_rooms(
+        [
+            replace(room, free=room.total - p.target_weights - (p.draft_weights or 0) - p.overhead)
+            for room, p in zip(empty, used, strict=True)
+        ]
+    )
+    assert fitting.view.word == "fits"
+    assert [bar.over for bar in fitting.view.bars] == [False, False]
+
+
+def test_what_two_cards_cannot_hold_fills_both_and_is_too_much_on_the_last(fitting):
+    pair = replace(PAIR, target=replace(model(30, "huge"), layers=32), precision="bf16")
+    fitting.show(None, pair)
+    fitting.show_rooms([ROOMY, ROOMY])
+    first, second = fitting.view.bars
+    assert (first.over, second.over) == (False, True)
+    assert [way.code for way in fitting.view.ways][:3] == ["draft_precision", "ngram", "precision"]
 
 
 def test_main_memory_is_the_last_way_out(fitting):

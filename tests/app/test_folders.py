@@ -318,9 +318,12 @@ def test_the_target_picker_leads_to_the_dialog_and_all_works_by_keyboard(
     assert not dialog.isVisible()
 
 
-def test_the_first_screen_leads_to_the_dialog_too(qtbot, program, dialog):
+def test_the_first_screen_leads_to_the_folders_and_to_the_hub(qtbot, program, dialog):
     """Who has models elsewhere need not get another."""
     until(qtbot, lambda: program.models.first_run)
+    program.window.first_run.hub.click()
+    until(qtbot, program.window.hub.isVisible)
+    program.window.hub.close()
     assert not dialog.isVisible()
     program.window.first_run.folders.click()
     until(qtbot, dialog.isVisible)

@@ -136,6 +136,7 @@ def test_what_waits_for_a_word_of_the_user_is_in_sight(qtbot, open_program):
     with computer(card):
         program = open_program(Machine(entries, "cuda"), Library(entries))
         qtbot.waitUntil(lambda: program.models.memory.view is not None, timeout=3000)
+        program.window.resize(1440, 600)
         sidebar = program.window.sidebar
         assert sidebar._scroll.verticalScrollBar().value() == 0
         program.models.choose_target(path_of("Qwen2.5 14B Instruct"))

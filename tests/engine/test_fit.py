@@ -109,12 +109,12 @@ def test_the_margin_is_a_share_and_no_less_than_half_a_gib(total):
 
 def test_the_longest_context_is_the_last_that_is_no_worse_than_tight():
     room = card(20)
-    longest = longest_context(PAIR, room, 131_072)
+    longest = longest_context(PAIR, [room], 131_072)
     assert 0 < longest < 131_072
     assert judge(replace(PAIR, context=longest), room).word != "no"
     assert judge(replace(PAIR, context=longest + 128), room).word == "no"
-    assert longest_context(PAIR, card(8), 131_072) == 0
-    assert longest_context(PAIR, card(200), 4096) == 4096
+    assert longest_context(PAIR, [card(8)], 131_072) == 0
+    assert longest_context(PAIR, [card(200)], 4096) == 4096
 
 
 def test_no_more_is_held_or_offered_than_a_models_own_context():
@@ -123,16 +123,16 @@ def test_no_more_is_held_or_offered_than_a_models_own_context():
     held = judge(short, room).parts
     assert held.target_kv == judge(replace(short, context=4096), room).parts.target_kv
     assert held.draft_kv == judge(replace(short, context=131_072), room).parts.draft_kv
-    assert longest_context(short, room, 10**7) == 4096
+    assert longest_context(short, [room], 10**7) == 4096
     alone = replace(short, draft=None)
-    offered = [w.pair.context for w in ways_out(alone, card(8)) if w.code == "context"]
+    offered = [w.pair.context for w in ways_out(alone, [card(8)]) if w.code == "context"]
     assert offered
     assert max(offered) <= 4096
 
 
 def test_ways_out_come_in_a_fixed_order_each_with_its_verdict():
     room = card(16)
-    found = ways_out(PAIR, room)
+    found = ways_out(PAIR, [room])
     assert [way.code for way in found] == ["draft_precision", "ngram", "precision", "context"]
     for way in found:
         assert way.fit == judge(way.pair, room)
@@ -143,12 +143,12 @@ def test_ways_out_come_in_a_fixed_order_each_with_its_verdict():
 
 
 def test_without_a_draft_there_is_nothing_to_change_about_it():
-    found = ways_out(replace(PAIR, draft=None), card(8))
+    found = ways_out(replace(PAIR, draft=None), [card(8)])
     assert [way.code for way in found] == ["precision", "context"]
 
 
 def test_the_lowest_precision_has_no_lower_one():
-    found = ways_out(replace(PAIR, precision="int4", draft=None, context=512), card(2))
+    found = ways_out(replace(PAIR, precision="int4", draft=None, context=512), [card(2)])
     assert found == []
 
 
