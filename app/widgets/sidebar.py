@@ -16,7 +16,7 @@ from app.widgets.target_picker import TargetPicker
 
 WIDTH = 352
 RIGHT = 15  # pixels beside the sections, where there is no scroll bar
-SETTLED = 300  # milliseconds after which no more room is made for the ways out
+SETTLED = 800  # milliseconds after which no more room is made for the ways out
 ABOVE = 8  # pixels over a section that is scrolled to
 LOW = 640  # pixels; below, the acceptance panel keeps its numbers only
 
@@ -85,6 +85,7 @@ class Sidebar(QWidget):
         self._column.setContentsMargins(16, 8, RIGHT - bar if most else RIGHT, 16)
         if self._turning.isActive():
             self._turn_to_memory()
+            self._turning.start()
 
     def _show_waiting(self, view: View | None) -> None:
         """What was just chosen and waits for a word of the user is in sight."""
