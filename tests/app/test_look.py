@@ -22,9 +22,8 @@ from app.widgets.sidebar import ABOVE, WIDTH
 from app.worker import Worker
 from engine.fit import GIB, Pair, Room
 from tests.fakes import info
-from tests.model_screens import SAME, SMALL, Library, Machine, computer, model, path_of
+from tests.model_screens import SAME, SMALL, Library, Machine, model, path_of
 from tests.model_screens import TARGET as TARGET_NAME
-from tests.nvml import Card
 
 ROWS = (
     Row("a", "First", "Good:", "15 times smaller"),
@@ -132,18 +131,18 @@ def test_another_reading_leaves_the_focus_where_it_is(shown, qtbot):
 
 def test_what_waits_for_a_word_of_the_user_is_in_sight(qtbot, open_program):
     entries = [model(name, SAME[name]) for name in (TARGET_NAME, SMALL, "Qwen2.5 14B Instruct")]
-    card = Card(total=20 * GIB, used=GIB, reserved=0)
-    with computer(card):
-        program = open_program(Machine(entries, "cuda"), Library(entries))
-        qtbot.waitUntil(lambda: program.models.memory.view is not None, timeout=3000)
-        program.window.resize(1440, 600)
-        sidebar = program.window.sidebar
-        assert sidebar._scroll.verticalScrollBar().value() == 0
-        program.models.choose_target(path_of("Qwen2.5 14B Instruct"))
-        bar, seen = sidebar._scroll.verticalScrollBar(), sidebar._scroll.viewport()
-        # as far up as it goes: how long it is depends on what the ways out have to say
-        qtbot.waitUntil(lambda: 0 < bar.value() == min(sidebar.memory.y() - ABOVE, bar.maximum()))
-        assert sidebar.memory.verdict.mapTo(sidebar, QPoint()).y() < seen.height()
+    program = open_program(Machine(entries, "cuda"), Library(entries))
+    program.worker.sampled.disconnect(program.models._sampled)
+    program.models._sampled([Room("cuda", "RTX 4000", 20 * GIB, 19 * GIB)])
+    program.window.resize(1440, 600)
+    sidebar = program.window.sidebar
+    assert sidebar._scroll.verticalScrollBar().value() == 0
+    program.models.choose_target(path_of("Qwen2.5 14B Instruct"))
+    assert program.models.memory.view.waits
+    bar, seen = sidebar._scroll.verticalScrollBar(), sidebar._scroll.viewport()
+    # as far up as it goes: how long it is depends on what the ways out have to say
+    qtbot.waitUntil(lambda: 0 < bar.value() == min(sidebar.memory.y() - ABOVE, bar.maximum()))
+    assert sidebar.memory.verdict.mapTo(sidebar, QPoint()).y() < seen.height()
 
 
 def test_all_bars_have_one_scale(shown):
