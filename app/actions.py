@@ -25,6 +25,7 @@ def table(
     new_chat: Callable[[], object],
     stop: Callable[[], object],
     toggle_sidebar: Callable[[], object],
+    get_models: Callable[[], object],
     copy_answer: Callable[[], object],
     quit_: Callable[[], object],
 ) -> tuple[Entry, ...]:
@@ -34,6 +35,7 @@ def table(
         Entry(_tr("New chat"), "Ctrl+N", new_chat),
         Entry(_tr("Stop"), "Esc", stop),
         Entry(_tr("Show or hide the sidebar"), "Ctrl+B", toggle_sidebar),
+        Entry(_tr("Get models"), "Ctrl+G", get_models),
         Entry(_tr("Copy the last answer"), "Ctrl+Shift+C", copy_answer),
         Entry(_tr("Quit"), "Ctrl+Q", quit_),
     )

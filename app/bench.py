@@ -20,6 +20,7 @@ from app.terminal import (
 if TYPE_CHECKING:
     from engine.bench.plan import Plan
     from engine.bench.report import Report, Row
+    from engine.measured import Setup
 
 
 def add_arguments(bench: argparse.ArgumentParser) -> None:
@@ -88,8 +89,11 @@ def carry_out(arguments: argparse.Namespace) -> int:
     from engine.bench.comparison import compare
 
     plan = _plan(arguments)
+    known = _complete(plan, arguments.json)
     with stop_flag() as stopped:
         report = compare(plan, _say, stopped, arguments.json)
+    if not known and not plan.against_transformers:
+        remember(plan, report)
     print(visible(table(report, arguments.verify_equal)))
     if not arguments.verify_equal:
         return 0
@@ -97,6 +101,54 @@ def carry_out(arguments: argparse.Namespace) -> int:
     for fault in faults:
         _say(fault.text)
     return 1 if faults else 0
+
+
+def _complete(plan: "Plan", file: Path | None) -> bool:
+    """Whether `file` holds all runs of the plan already, so that nothing will be measured."""
+    from engine.bench.plan import identity
+    from engine.bench.record import Record
+
+    return file is not None and file.exists() and Record(file, identity(plan)).complete
+
+
+def remember(plan: "Plan", report: "Report") -> None:
+    """Keep what was measured of each draft, and of the target without one, for the lists of
+    drafts.
+
+    Of several lengths of a draft it is the automatic one, else the fastest.
+    """
+    from app import paths
+    from engine.bench.runs import AUTO
+    from engine.measured import Measured, Setup
+
+    rows: dict[Setup, Row] = {}
+    for row in report.rows:
+        setup = _setup(plan, report.device, row)
+        best = rows.get(setup)
+        if best is None or _rank(row, AUTO) > _rank(best, AUTO):
+            rows[setup] = row
+    table = Measured(paths.measured_file())
+    for setup, row in rows.items():
+        rate, accepted = row.tokens_per_second, row.acceptance_rate
+        # of a row that never drafted nothing is learnt
+        if row.tokens and (accepted is not None or not row.drafts):
+            table.add(setup, rate, row.tokens, accepted, "bench")
+
+
+def _rank(row: "Row", automatic: str) -> tuple[bool, float]:
+    return row.draft_length == automatic, row.tokens_per_second
+
+
+def _setup(plan: "Plan", device: str, row: "Row") -> "Setup":
+    from engine.library.candidates import setup
+    from engine.library.inspect import inspect
+
+    draft: str | Path = row.drafter
+    if row.draft is not None:
+        # two drafts of one name stand there by their paths
+        models = (path for path in plan.drafts if isinstance(path, Path))
+        draft = next(p for p in models if row.draft in (str(p), inspect(p).name))
+    return setup(plan.model, draft, row.precision, row.draft_precision, device)
 
 
 def _say(line: str) -> None:

@@ -1,14 +1,18 @@
-"""The terminal commands: chat, get, doctor, and bench. Knows no Qt; torch loads only to compute."""
+"""The terminal commands: chat, get, doctor; bench and the listings have rooms of their own.
+
+Knows no Qt; torch loads only to compute.
+"""
 
 import argparse
 import io
 import json
 import sys
+import time
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from app import bench
+from app import bench, listing
 from app.terminal import (
     LONGEST_DRAFT,
     PRECISIONS,
@@ -61,8 +65,16 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     _add_chat(commands.add_parser("chat", help="chat in the terminal"))
     bench.add_arguments(commands.add_parser("bench", help="compare drafts on your prompts"))
+    listing.add_commands(commands)
     get = commands.add_parser("get", help="fetch a model")
-    get.add_argument("name", choices=["starter"], help="starter: SmolLM2 135M Instruct, 98 MB")
+    get.add_argument(
+        "name",
+        metavar="starter|REPO[@REVISION]",
+        help="SmolLM2 135M Instruct, 98 MB; or a repository of the Hugging Face Hub",
+    )
+    get.add_argument(
+        "--file", metavar="NAME", help="of a repository of several GGUF files, this one"
+    )
     doctor = commands.add_parser("doctor", help="what this machine and this program can do")
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
     return top
@@ -100,6 +112,9 @@ def run(arguments: argparse.Namespace) -> int:
     commands: dict[str, Callable[[argparse.Namespace], int]] = {
         "chat": _chat,
         "bench": bench.carry_out,
+        "models": listing.models,
+        "drafts": listing.drafts,
+        "fit": listing.fit,
         "get": _get,
         "doctor": _doctor,
     }
@@ -154,21 +169,39 @@ def _drafting(arguments: argparse.Namespace) -> "Drafting":
 class _ProgressLine:
     """Progress on one line of the terminal; nothing where there is none to see it."""
 
+    WIDTH = 60
+
     def __init__(self) -> None:
         self._shown = ""
+        self._began: tuple[float, int] | None = None
 
     def __call__(self, progress: "Progress") -> None:
         if not sys.stderr.isatty():
             return
         share = progress.done / progress.total if progress.total else 0
         text = f"{progress.stage} {share:.0%}"
+        if progress.stage == "wait":
+            text = f"the hub asks to wait, {progress.total - progress.done} s left"
+        if progress.stage == "download":
+            text += self._rate(progress)
         if text != self._shown:
-            print(f"\r{text:30}", end="", file=sys.stderr, flush=True)
+            print(f"\r{text:{self.WIDTH}}", end="", file=sys.stderr, flush=True)
             self._shown = text
+
+    def _rate(self, progress: "Progress") -> str:
+        """How fast it goes and how long it will take, by what has come since the first report."""
+        now = time.monotonic()
+        if self._began is None:
+            self._began = now, progress.done
+        seconds, come = now - self._began[0], progress.done - self._began[1]
+        if seconds < 1 or not come:
+            return ""
+        left = (progress.total - progress.done) * seconds / come
+        return f", {come / seconds / 1e6:.1f} MB/s, {left:.0f} s left"
 
     def clear(self) -> None:
         if self._shown:
-            print(f"\r{'':30}\r", end="", file=sys.stderr, flush=True)
+            print(f"\r{'':{self.WIDTH}}\r", end="", file=sys.stderr, flush=True)
             self._shown = ""
 
 
@@ -308,13 +341,30 @@ def _as_json(text: str, ids: Sequence[int], last: "Chunk") -> dict[str, Any]:
 
 
 def _get(arguments: argparse.Namespace) -> int:
-    from app import paths
-    from engine.library import starter
+    from app import paths, places, settings
+    from app.hub_token import Tokens
+    from engine.library import download, hub, plan, starter
+    from engine.library.patience import patiently
 
+    kept = settings.load(paths.config_folder())
+    hub.require_online(hub.Access(offline=kept.offline))
     line = _ProgressLine()
     with stop_flag() as stopped:
         try:
-            path = starter.fetch(paths.ensure(paths.model_folder()), line, stopped)
+            if arguments.name == "starter":
+                path = starter.fetch(places.require(places.store(kept)), line, stopped)
+            else:
+                access = hub.Access(Tokens().find().value)
+                repository, _, revision = arguments.name.partition("@")
+                wanted = patiently(
+                    lambda: plan.plan(repository, revision or None, arguments.file, access),
+                    line,
+                    stopped,
+                )
+                folder = places.choose(wanted, kept)[0].folder
+                size = f"{wanted.size / 1e9:.2f} GB in {len(wanted.files)} files, into {folder}"
+                print(visible(f"{repository} at {wanted.commit[:8]}: {size}"), file=sys.stderr)
+                path = download.fetch(wanted, folder, line, stopped, access)
         finally:
             line.clear()
     print(path)
@@ -355,9 +405,7 @@ def _facts() -> dict[str, dict[str, Any]]:
         },
         "nvml": {
             "state": problem.text if problem else "answers",
-            "cards": [
-                f"{g.name}, {g.free / 2**30:.1f} of {g.total / 2**30:.1f} GiB free" for g in gpus
-            ],
+            "cards": [f"{g.name}, {_gib(g.free)} of {_gib(g.total)} GiB free" for g in gpus],
         },
         "memory": {"total": f"{total / 2**30:.1f} GiB", "free": f"{free / 2**30:.1f} GiB"},
         "folders": {
@@ -371,6 +419,10 @@ def _facts() -> dict[str, dict[str, Any]]:
             **dict.fromkeys(devices.available(), CHECKED),
         },
     }
+
+
+def _gib(count: int | None) -> str:
+    return "?" if count is None else f"{count / 2**30:.1f}"
 
 
 def _torch_build(torch: Any) -> str:

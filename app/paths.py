@@ -4,6 +4,7 @@ Knows names of folders. Creates none but in `ensure`, and does not know what is 
 """
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import platformdirs
@@ -36,9 +37,28 @@ def log_folder() -> Path:
     return _home("logs") or platformdirs.user_log_path(NAME, appauthor=False)
 
 
-def library_folders() -> list[Path]:
-    """Where models are looked for."""
-    return [model_folder()]
+def library_folders(added: Iterable[str] = ()) -> list[Path]:
+    """Where models are looked for: our own folder, those that the user `added`, and those of other
+    programs."""
+    own = [model_folder(), *(Path(folder) for folder in added)]
+    return list(dict.fromkeys([*own, *foreign_folders()]))
+
+
+def foreign_folders() -> list[Path]:
+    """Where other programs keep models. Nothing is written there."""
+    from engine.library import stores
+
+    return stores.folders(Path.home(), os.environ)
+
+
+def index_file() -> Path:
+    """What was read of models before."""
+    return cache_folder() / "models.json"
+
+
+def measured_file() -> Path:
+    """What was measured of pairs on this machine."""
+    return data_folder() / "measured.json"
 
 
 def ensure(folder: Path) -> Path:

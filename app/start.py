@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -18,14 +18,21 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QIcon
 from PySide6.QtWidgets import QApplication
 
-from app import paths, resources, settings
+from app import paths, places, resources, settings
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.chat import Chat
+from app.viewmodels.folders import Folders
+from app.viewmodels.hub import Hub
 from app.viewmodels.models import Models
 from app.viewmodels.shelf import Shelf, ShelfLike, guidance_table
 from app.viewmodels.stats import Stats
+from app.widgets.folders import FoldersDialog
 from app.window import Window
 from app.worker import SessionLike, Worker
+from engine.api import Loaded
+from engine.fit import Room
+from engine.library.hub import Access, require_online
+from engine.library.index import Index
 
 APP_ID = "slipstream"
 LOG_NAME = "slipstream.log"
@@ -44,6 +51,8 @@ class Program:
     models: Models
     chat: Chat
     stats: Stats
+    hub: Hub
+    folders: Folders
 
 
 def build(
@@ -57,26 +66,76 @@ def build(
     Tests hand in a scripted session and shelf.
     """
     app = _application(argv)
-    worker = Worker(session_factory or _session, app)
+    worker = Worker(
+        session_factory or _session,
+        app,
+        lambda: require_online(Access(offline=models.settings.offline)),
+    )
     alerts = Alerts(app)
     folder = paths.config_folder()
+    kept = settings.load(folder)
+    looked = shelf or _shelf(kept)
     models = Models(
         worker,
-        shelf or _shelf(),
+        looked,
         alerts,
-        settings.load(folder),
+        kept,
         lambda changed: settings.save(changed, paths.ensure(folder)),
         app,
     )
+
+    def keep_offline(wanted: bool) -> None:
+        models.settings = replace(models.settings, offline=wanted)
+        models.keep()
+
+    def keep_folders(changed: settings.Settings) -> None:
+        models.settings = changed
+        models.keep()
+        looked.look_in(paths.library_folders(changed.folders), places.store(changed))
+        models.start()
+
+    watch = _Watch()
+    models.loaded_changed.connect(watch.follow)
+    worker.sample(watch)
     chat = Chat(worker, models, alerts, app)
     stats = Stats(chat, models, app)
+
+    folders = Folders(worker, models, keep_folders, models)
+    hub = Hub(worker, folders, models.settings.offline, keep_offline, parent=app)
+    hub.fetched.connect(models.start)
+    models.get_asked.connect(hub.open_for)
+    models.resume_asked.connect(hub.repair)
 
     def closing() -> None:
         chat.stop()
         models.keep()
+        dialog.close()
 
-    window = Window(chat, models, stats, alerts, closing)
-    return Program(app, window, worker, alerts, models, chat, stats)
+    window = Window(chat, models, stats, alerts, hub, closing)
+    dialog = FoldersDialog(folders, window)
+    window.sidebar.target.folders_asked.connect(folders.open)
+    window.first_run.folders_asked.connect(folders.open)
+    window.first_run.hub_asked.connect(hub.open)
+    return Program(app, window, worker, alerts, models, chat, stats, hub, folders)
+
+
+class _Watch:
+    """The memory of the devices that the target is on, or will likely be, and main memory beside
+    cards; read by the sampler."""
+
+    def __init__(self) -> None:
+        self._device = ""
+
+    def follow(self, loaded: Loaded | None) -> None:
+        """The target runs on another device, or none runs."""
+        self._device = loaded.device if loaded is not None else ""
+
+    def __call__(self) -> list[Room]:
+        from engine.devices import likely, rooms
+
+        device = self._device or likely()
+        # layers of a target may lie in main memory, beside a card
+        return rooms(device) + (rooms("cpu") if device == "cuda" else [])
 
 
 def open_window(argv: Sequence[str]) -> int:
@@ -113,6 +172,8 @@ def install_hooks(folder: Path) -> None:
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         force=True,
     )
+    # It tells every address it asks, also those that open a file to whoever knows them.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     _hook_exceptions(stream)
 
 
@@ -161,5 +222,7 @@ def _session() -> SessionLike:
     return Session(paths.ensure(paths.cache_folder()), sample=sample)
 
 
-def _shelf() -> Shelf:
-    return Shelf(paths.library_folders(), paths.model_folder(), guidance_table())
+def _shelf(kept: settings.Settings) -> Shelf:
+    index = Index(paths.index_file())
+    folders = paths.library_folders(kept.folders)
+    return Shelf(folders, places.store(kept), guidance_table(), index)

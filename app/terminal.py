@@ -5,10 +5,14 @@ Knows no Qt, and loads no torch.
 
 import argparse
 import contextlib
+import json
+import os
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp16", "int8", "int4")
 LONGEST_DRAFT = 16
@@ -52,16 +56,48 @@ def draft_length(text: str) -> int | None:
     raise argparse.ArgumentTypeError(f"must be auto, or 0 to {LONGEST_DRAFT}")
 
 
+def place(text: str) -> Path:
+    """An option's folder to look through, or a single GGUF file. Raises ArgumentTypeError."""
+    path = Path(os.path.expanduser(text))
+    if os.path.isdir(path) or (path.suffix.lower() == ".gguf" and os.path.exists(path)):
+        return path
+    wrong = "is neither a folder nor a GGUF file" if os.path.exists(path) else "is not there"
+    raise argparse.ArgumentTypeError(f"{visible(text)} {wrong}")
+
+
 def visible(text: str) -> str:
     """`text` with control characters shown as marks, so that none acts on the terminal."""
     return "".join(_MARKS.get(ord(c), c) for c in text)
 
 
-# U+2400: pictures of control characters; C1 controls act like escapes in some terminals.
+def one_line(text: str) -> str:
+    """`text` as `visible` shows it, on one line and in its own order: a name that strangers gave
+    cannot pass for a row of a table."""
+    return "".join(_BREAKS.get(ord(c), c) for c in visible(text))
+
+
+def json_text(value: Any) -> str:
+    """`value` as JSON that can be printed, also where a name is no UTF-8 or the terminal is not."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=2)
+    return text
+
+
+# U+2400: pictures of control characters; C1 controls act like escapes in some terminals. Surrogates
+# stand for bytes of a file's name that are no text.
 _MARKS = {
     **{c: chr(0x2400 + c) for c in range(32) if chr(c) not in "\n\t"},
     0x7F: "\u2421",
-    **dict.fromkeys(range(128, 160), "\ufffd"),
+    **dict.fromkeys([*range(128, 160), *range(0xD800, 0xE000)], "\ufffd"),
+}
+# Line and paragraph ends, and marks that turn the direction of what follows.
+_BREAKS = {
+    **{ord(c): chr(0x2400 + ord(c)) for c in "\n\t"},
+    **dict.fromkeys([0x2028, 0x2029, 0x61C, 0x200E, 0x200F], "\ufffd"),
+    **dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd"),
 }
 
 
@@ -86,12 +122,26 @@ def stop_flag() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def find_model(name: str) -> Path:
-    """The model of that name in the library, or at that path. Raises LoadError."""
+def find_model(name: str, more: Sequence[Path] = ()) -> Path:
+    """The model of that name in the library or in `more` folders, or at that path.
+
+    Raises LoadError.
+    """
     from app import paths
+    from engine.library.index import Index
     from engine.library.scan import find
 
-    return find(name, paths.library_folders())
+    index = Index(paths.index_file())
+    found = find(name, library_folders(more), index.info)
+    index.save()
+    return found
+
+
+def library_folders(more: Sequence[Path] = ()) -> list[Path]:
+    """Where models are looked for: as in the window, and in `more` folders."""
+    from app import paths, settings
+
+    return [*paths.library_folders(settings.load(paths.config_folder()).folders), *more]
 
 
 def draft_choice(name: str) -> str | Path:

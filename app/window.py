@@ -10,6 +10,7 @@ from app import actions
 from app.viewmodels.alerts import Action, Alerts
 from app.viewmodels.binding import bind
 from app.viewmodels.chat import Chat
+from app.viewmodels.hub import Hub
 from app.viewmodels.models import Models
 from app.viewmodels.stats import Stats
 from app.widgets.composer import Composer
@@ -17,6 +18,7 @@ from app.widgets.context_meter import ContextMeter
 from app.widgets.error_bar import ErrorBar
 from app.widgets.first_run import FirstRun
 from app.widgets.header import Header, Rail
+from app.widgets.hub import HubDialog
 from app.widgets.sidebar import Sidebar
 from app.widgets.transcript import COLUMN, Transcript
 
@@ -33,6 +35,7 @@ class Window(QWidget):
         models: Models,
         stats: Stats,
         alerts: Alerts,
+        hub: Hub,
         closing: Callable[[], object],
     ) -> None:
         super().__init__()
@@ -41,7 +44,7 @@ class Window(QWidget):
         self.setWindowTitle("Slipstream")
         self.setMinimumSize(QSize(900, 600))
         self.resize(1440, 900)
-        self._chat, self._models, self._alerts = chat, models, alerts
+        self._chat, self._models, self._alerts, self._hub = chat, models, alerts, hub
         self._closing = closing
         self._overlaid = False
         self._build(stats)
@@ -57,6 +60,7 @@ class Window(QWidget):
         self.composer = Composer(chat, models, self._alerts)
         self.sidebar = Sidebar(models, stats)
         self.first_run = FirstRun(models, self._alerts)
+        self.hub = HubDialog(self._hub, self)
         foot = QVBoxLayout()
         foot.setSpacing(8)
         foot.setContentsMargins(24, 0, 24, 10)
@@ -90,12 +94,15 @@ class Window(QWidget):
         self.header.opened.connect(self.toggle_sidebar)
         self.sidebar.folded.connect(self.toggle_sidebar)
         self.error_bar.acted.connect(self._act)
+        self.sidebar.target.more.connect(self._hub.open)
+        bind(self._hub, Hub.word, self.sidebar.target.show_state)
         actions.install(
             self,
             actions.table(
                 new_chat=self.new_chat,
                 stop=self.escape,
                 toggle_sidebar=self.toggle_sidebar,
+                get_models=self._hub.open,
                 copy_answer=self.copy_answer,
                 quit_=self.close,
             ),
@@ -182,4 +189,5 @@ class Window(QWidget):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self._closing()
+        self.hub.close()
         super().closeEvent(event)

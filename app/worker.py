@@ -1,10 +1,10 @@
 """The only threads of the program, and the way back from them to the window.
 
-Three lanes, each one long-lived thread that does one job after another: the model lane owns the
-engine's session, the files lane looks at models on disk, the download lane fetches. What they
-have to say goes into one locked list, which a timer of the GUI thread empties 30 times a second:
-no Qt object is touched from another thread, and a burst of tokens is one update. Knows nothing
-of what is shown.
+A sampler reads a gauge once a second. Four lanes, each one long-lived thread that does one job
+after another: the model lane owns the engine's session, the files lane looks at models on disk, the
+hub lane asks the network what there is, the download lane fetches. What they have to say goes into
+one locked list, which a timer of the GUI thread empties 30 times a second: no Qt object is touched
+from another thread, and a burst of tokens is one update. Knows nothing of what is shown.
 """
 
 import logging
@@ -28,6 +28,7 @@ Stopped = Callable[[], bool]
 Task = Callable[[Report, Stopped], object]
 
 FLUSH_MS = 33
+SAMPLE_MS = 1000
 log = logging.getLogger(__name__)
 
 
@@ -35,7 +36,13 @@ class SessionLike(Protocol):
     """What the model lane needs of `engine.session.Session`."""
 
     def load_target(
-        self, path: Path, *, precision: Precision | None, progress: Report, stopped: Stopped
+        self,
+        path: Path,
+        *,
+        precision: Precision | None,
+        layers_in_ram: int,
+        progress: Report,
+        stopped: Stopped,
     ) -> Loaded: ...
 
     def choose_draft(
@@ -56,6 +63,8 @@ class SessionLike(Protocol):
         stopped: Stopped,
     ) -> Iterator[Chunk]: ...
 
+    def limit_context(self, tokens: int | None) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -67,7 +76,11 @@ class Job(StrEnum):
     LOAD = "load"
     DRAFT = "draft"
     REPLY = "reply"
-    FETCH = "fetch"
+    FETCH = "fetch"  # the starter model
+    HUB = "hub"
+    DOWNLOAD = "download"
+    TIDY = "tidy"
+    LIMIT = "limit"
     CLOSE = "close"
 
 
@@ -89,7 +102,12 @@ class _Failed:
     reason: Reason
 
 
-_Event = Chunk | _Moved | _Finished | _Failed
+@dataclass(frozen=True)
+class _Sampled:
+    value: object
+
+
+_Event = Chunk | _Moved | _Finished | _Failed | _Sampled
 
 
 class _Outbox:
@@ -187,6 +205,32 @@ class _Lane:
         return _Finished(order.job, result)
 
 
+class _Sampler:
+    """A thread that reads `gauge` once a second until it is closed; what fails is left out."""
+
+    def __init__(self, gauge: Callable[[], object], outbox: _Outbox) -> None:
+        self._gauge, self._outbox = gauge, outbox
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
+        self._thread.start()
+
+    def close(self, seconds: float) -> bool:
+        """End the thread; whether it ended within `seconds`."""
+        self._end.set()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self._outbox.put(_Sampled(self._gauge()))
+            except Exception:
+                # a driver may go away and come back; the log need not fill with it
+                log.debug("the gauge failed", exc_info=True)
+            if self._end.wait(SAMPLE_MS / 1000):
+                return
+
+
 def _unforeseen(error: Exception) -> Reason:
     kind = type(error).__name__
     return Reason(
@@ -200,37 +244,64 @@ class Worker(QObject):
     """The lanes' face in the GUI thread: methods queue jobs, signals tell how they end.
 
     Every job ends in exactly one `finished` (the result, None if it was stopped) or `failed`.
+    `online` raises an EngineError while nothing may be asked of the network.
     """
 
     pieces = Signal(list)  # list[Chunk]
     moved = Signal(object, object)  # Job, Progress
     finished = Signal(object, object)  # Job, result
     failed = Signal(object, object)  # Job, Reason
+    sampled = Signal(object)  # what the gauge told
 
     def __init__(
-        self, session_factory: Callable[[], SessionLike], parent: QObject | None = None
+        self,
+        session_factory: Callable[[], SessionLike],
+        parent: QObject | None = None,
+        online: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(parent)
-        self._factory = session_factory
+        self._factory, self._online = session_factory, online
         self._session: SessionLike | None = None
         self._outbox = _Outbox()
         self._model = _Lane("model", self._outbox)
         self._files = _Lane("files", self._outbox)
+        self._hub = _Lane("hub", self._outbox)
         self._downloads = _Lane("downloads", self._outbox)
         self._pending = 0
         self._closed = False
         self._timer = QTimer(self)
         self._timer.setInterval(FLUSH_MS)
         self._timer.timeout.connect(self.flush)
+        self._sampler: _Sampler | None = None
+        self._slow = QTimer(self)
+        self._slow.setInterval(SAMPLE_MS)
+        self._slow.timeout.connect(self.flush)
 
-    def load_target(self, path: Path, precision: Precision | None = None) -> None:
-        """Load the model at `path`, in the precision that suits it where none is given; finishes
-        with a Loaded. A failure leaves the old one."""
+    def sample(self, gauge: Callable[[], object]) -> None:
+        """Read `gauge` once a second from now on, in a thread of its own: `sampled`."""
+        if self._sampler is None and not self._closed:
+            self._sampler = _Sampler(gauge, self._outbox)
+            self._slow.start()
+
+    def limit_context(self, tokens: int | None) -> None:
+        """Let the target hold at most `tokens` from the next answer on; None: all it can."""
+        self._submit(self._model, Job.LIMIT, lambda _, __: self._engine().limit_context(tokens))
+
+    def load_target(
+        self, path: Path, precision: Precision | None = None, layers_in_ram: int = 0
+    ) -> None:
+        """Load the model at `path`, in the precision that suits it where none is given, with so
+        many layers beside the graphics card; finishes with a Loaded. A failure leaves the old
+        one."""
         self._submit(
             self._model,
             Job.LOAD,
             lambda report, stopped: self._engine().load_target(
-                path, precision=precision, progress=report, stopped=stopped
+                path,
+                precision=precision,
+                layers_in_ram=layers_in_ram,
+                progress=report,
+                stopped=stopped,
             ),
         )
 
@@ -259,9 +330,26 @@ class Worker(QObject):
         """Do `task` in the files lane."""
         self._submit(self._files, job, task)
 
+    def ask(self, task: Task) -> None:
+        """Do `task` in the hub lane."""
+        self._submit(self._hub, Job.HUB, task)
+
     def fetch(self, task: Task) -> None:
+        """Get the starter model: do `task` in the download lane, if that may be asked for."""
+
+        def allowed(report: Report, stopped: Stopped) -> object:
+            self._online()
+            return task(report, stopped)
+
+        self._submit(self._downloads, Job.FETCH, allowed)
+
+    def download(self, task: Task) -> None:
         """Do `task` in the download lane."""
-        self._submit(self._downloads, Job.FETCH, task)
+        self._submit(self._downloads, Job.DOWNLOAD, task)
+
+    def tidy(self, task: Task) -> None:
+        """Do `task` between two downloads."""
+        self._submit(self._downloads, Job.TIDY, task)
 
     def stop(self) -> None:
         """End what the model lane does, and the answer that waits for it.
@@ -280,18 +368,25 @@ class Worker(QObject):
         self._files.stop()
 
     def stop_fetching(self) -> None:
-        """End the download."""
-        self._downloads.stop()
+        """End the starter model's download."""
+        self._downloads.stop_all(Job.FETCH)
+
+    def stop_downloading(self) -> None:
+        """End the other download."""
+        self._downloads.stop_all(Job.DOWNLOAD)
 
     def close(self, seconds: float = 1.8) -> bool:
         """Stop everything and end the threads; whether all of them ended in time."""
         deadline = time.monotonic() + seconds
         self._closed = True
         self._timer.stop()
-        for lane in (self._model, self._files, self._downloads):
+        self._slow.stop()
+        for lane in (self._model, self._files, self._hub, self._downloads):
             lane.stop()
+        if self._sampler is not None:
+            self._sampler.close(0.2)
         closed = self._model.close(seconds, last=self._close_session)
-        for lane in (self._files, self._downloads):
+        for lane in (self._files, self._hub, self._downloads):
             closed &= lane.close(max(0.1, deadline - time.monotonic()))
         self.flush()
         return closed
@@ -312,8 +407,10 @@ class Worker(QObject):
         if self._pending == 0:
             self._timer.stop()
 
-    def _tell(self, event: _Moved | _Finished | _Failed) -> None:
+    def _tell(self, event: _Moved | _Finished | _Failed | _Sampled) -> None:
         match event:
+            case _Sampled(value):
+                self.sampled.emit(value)
             case _Moved(job, progress):
                 self.moved.emit(job, progress)
             case _Finished(Job.CLOSE, _) | _Failed(Job.CLOSE, _):

@@ -82,11 +82,14 @@ class Kind(StrEnum):
 class ModelInfo:
     """What headers and configuration say of a model. None: the files do not say.
 
-    The last ones are what its memory follows from, counts of numbers: `linear` in the matrices of
-    linear layers, which have `linear_rows` rows together; `embedding` in the table of tokens;
-    `head` in the output matrix, 0 where the table serves as one; `other` in all other tensors.
-    `cache_widths` has the numbers that each layer keeps of a token, `cache_windows` how many
-    tokens it keeps (0: all).
+    `active` are the parameters that a token uses, where that is not all of them; `apart` numbers
+    that no text needs (images, sound, further heads), which `parameters` leave out. The last ones
+    are what its memory follows from, counts of numbers: `linear` in the matrices of linear layers,
+    which have `linear_rows` rows together, `experts` of them in those of a mixture's experts;
+    `embedding` in the table of tokens; `head` in the output matrix, 0 where the table serves as
+    one; `other` in all other tensors. `cache_widths` has the numbers that each layer keeps of a
+    token, `cache_windows` how many tokens it keeps (0: all); `cache_fixed` what running states
+    take whatever was fed, in the model's type and in float32.
     """
 
     name: str
@@ -95,8 +98,11 @@ class ModelInfo:
     architecture: str
     kind: Kind = Kind.MODEL
     parameters: int | None = None
+    active: int | None = None
+    apart: int = 0
     layers: int | None = None
     hidden_size: int | None = None
+    intermediate_size: int | None = None
     context: int | None = None
     vocab_size: int | None = None
     recurrent: bool = False
@@ -106,18 +112,21 @@ class ModelInfo:
     has_template: bool = False
     linear: int | None = None
     linear_rows: int | None = None
+    experts: int = 0
     embedding: int | None = None
     head: int | None = None
     other: int | None = None
     cache_widths: tuple[int, ...] | None = None
     cache_windows: tuple[int, ...] | None = None
+    cache_fixed: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class Loaded:
     """A model as it runs now. `context` in tokens, `memory_bytes` of its weights.
 
-    `cache_precision` is the type of the keys and values. `bit_exact`: a check of this model,
+    `layers_in_ram` of its layers lie beside the device. `cache_precision` is the type of the keys
+    and values. `bit_exact`: a check of this model,
     precision and device found every row of logits the same however it was fed, so an answer with
     a draft is the answer without, bit for bit; False: the same up to rounding. `notes` say what
     was chosen for the user and why.
@@ -131,6 +140,7 @@ class Loaded:
     defaults: Sampling
     memory_bytes: int
     seconds: float
+    layers_in_ram: int = 0
     cache_precision: Precision = "fp32"
     bit_exact: bool = False
     notes: tuple[Reason, ...] = ()

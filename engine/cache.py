@@ -37,9 +37,22 @@ class Cache:
     than its last pass, is cut once, by the sum.
     """
 
-    def __init__(self, config: "PreTrainedConfig") -> None:
-        self._config = config
+    def __init__(self, config: "PreTrainedConfig", limit: int | None = None) -> None:
+        """For a model of `config` that is never fed more than `limit` tokens."""
+        self._config, self._limit = config, limit
         self.empty()
+
+    @property
+    def limit(self) -> int | None:
+        """The most tokens that are ever fed; room is not made for more."""
+        return self._limit
+
+    @limit.setter
+    def limit(self, tokens: int) -> None:
+        self._limit = tokens
+        for layer in self._inner.layers:
+            if isinstance(layer, Buffers):
+                layer.limit = tokens
 
     @property
     def length(self) -> int:
@@ -59,7 +72,8 @@ class Cache:
         """Hold nothing; the memory is freed."""
         self._inner = DynamicCache(config=self._config)
         if self._config.get_text_config(decoder=True)._attn_implementation == NAME:
-            self._inner.layers = [_in_buffers(layer) for layer in self._inner.layers]
+            layers = self._inner.layers
+            self._inner.layers = [_in_buffers(layer, self._limit) for layer in layers]
         self._length = 0
         self._held = 0
         for layer in self._inner.layers:
@@ -134,13 +148,14 @@ class Buffers(CacheLayerMixin):  # type: ignore[misc]
     The layer of our attention: it is handed the whole room, [1, heads, room, size], zeros where
     nothing was written yet, and reads it by buckets. With a `window` the oldest buckets that no
     row and no rewind needs any more are dropped; `first` is the position of what comes first.
+    Room grows by a quarter, so that it is seldom moved, but not beyond `limit` tokens.
     """
 
     is_croppable = True
 
-    def __init__(self, window: int | None = None) -> None:
+    def __init__(self, window: int | None = None, limit: int | None = None) -> None:
         super().__init__()
-        self.window = window
+        self.window, self.limit = window, limit
         self.is_sliding = window is not None
         self.first = 0
         self.length = 0
@@ -205,7 +220,9 @@ class Buffers(CacheLayerMixin):  # type: ignore[misc]
         if needed <= room:
             return
         if self.window is None:
-            needed = max(needed, room + room // 4 // BUCKET * BUCKET)
+            grown = room + room // 4 // BUCKET * BUCKET
+            most = grown if self.limit is None else -(-self.limit // BUCKET) * BUCKET
+            needed = max(needed, min(grown, most))
         more = needed - room
         self.keys, self.values = (
             torch.cat([x, x.new_zeros(*x.shape[:2], more, x.shape[3])], 2)
@@ -324,7 +341,8 @@ class _InRoom(CacheLayerMixin):  # type: ignore[misc]
             if self.room.rows is None:
                 held[:, self.room.length : seen] = states
             else:
-                held.index_copy_(1, self.room.rows, states)
+                # on the layer's own device, where layers lie apart
+                held.index_copy_(1, self.room.rows.to(held.device), states)
         return self.keys[:, :seen].transpose(1, 2), self.values[:, :seen].transpose(1, 2)
 
     def grow(self) -> None:
@@ -350,10 +368,10 @@ class _InRoom(CacheLayerMixin):  # type: ignore[misc]
         return -1
 
 
-def _in_buffers(layer: CacheLayerMixin) -> CacheLayerMixin:
+def _in_buffers(layer: CacheLayerMixin, limit: int | None) -> CacheLayerMixin:
     """Our own layer in place of transformers', where it is one of plain keys and values."""
     if type(layer) is DynamicLayer:
-        return Buffers()
+        return Buffers(limit=limit)
     if type(layer) is DynamicSlidingWindowLayer:
         return Buffers(layer.sliding_window)
     return layer

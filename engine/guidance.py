@@ -5,6 +5,7 @@ nothing: what was measured on this machine is said elsewhere and outranks a verd
 """
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,9 +17,11 @@ from engine.vocabulary import Difference
 
 
 class Level(StrEnum):
-    """How good a pair is; a refused draft cannot be chosen."""
+    """How good a pair is; a refused draft cannot be chosen. `EVEN` is a measured one that hardly
+    differs from plain decoding."""
 
     GOOD = "good"
+    EVEN = "even"
     CAUTION = "caution"
     WARN = "warn"
     REFUSED = "refused"
@@ -42,19 +45,23 @@ def judge_pair(
     """The verdict on drafting for `target` with `draft`, before either is loaded.
 
     `difference` is that of their vocabularies, None when they agree. `table` holds
-    `size_ratio.good`, `size_ratio.caution` (target's parameters / draft's) and
-    `small_target.parameters`, as resources/guidance.json has them.
+    `size_ratio.good`, `size_ratio.caution` (target's parameters / draft's),
+    `small_target.parameters` and `largest_draft.pairs`, as resources/guidance.json has them.
     """
-    if draft.path == target.path:
+    if os.path.realpath(draft.path) == os.path.realpath(target.path):
         return Verdict(Level.REFUSED, OWN_DRAFT)
     refusal = drafting_refusal(target) or draft_refusal(draft)
     if refusal is not None:
         return Verdict(Level.REFUSED, refusal)
     if difference is not None:
         return _other_vocabulary(difference)
-    if not target.parameters or not draft.parameters:
-        return Verdict(Level.CAUTION, UNKNOWN_SIZE)
-    return _judge_sizes(target.parameters, draft.parameters, table)
+    times = ratio(target, draft)
+    size = target.active or target.parameters
+    detail = _published(table)
+    if times is None or size is None:
+        return Verdict(Level.CAUTION, UNKNOWN_SIZE, detail)
+    level, reason = _judge_sizes(size, times, table)
+    return Verdict(level, reason, detail)
 
 
 def drafting_refusal(target: ModelInfo) -> Reason | None:
@@ -82,37 +89,58 @@ RECURRENT_DRAFT = Reason(
 )
 UNKNOWN_SIZE = Reason("unknown_size", "Unknown: the files do not state their sizes")
 NOT_WHOLE = {
-    Kind.HEAD: Reason("head", "A drafting head, not a model of its own"),
+    Kind.HEAD: Reason("head", "Head for an unknown model: cannot be used yet"),
     Kind.ADAPTER: Reason("adapter", "An adapter, not a model of its own"),
     Kind.UNKNOWN: Reason("unknown_kind", "Unknown: the files do not state what this is"),
 }
 
 
-def _judge_sizes(target: int, draft: int, table: Mapping[str, Any]) -> Verdict:
-    ratio = target / draft
-    if ratio <= 1:
-        return Verdict(
-            Level.WARN,
-            Reason(
-                "not_smaller",
-                "Warning: {ratio} times the target's size; unlikely to be faster",
-                {"ratio": _shown(draft / target)},
-            ),
-        )
-    values = {"ratio": _shown(ratio)}
-    if ratio < table["size_ratio"]["caution"]:
+def head_refusal(target: str | None) -> Reason:
+    """Why a head cannot draft; `target` names the model that it was made for, where that is
+    known."""
+    if target is None:
+        return NOT_WHOLE[Kind.HEAD]
+    return Reason("head_of", "Head for {target}: cannot be used yet", {"target": target})
+
+
+def ratio(target: ModelInfo, draft: ModelInfo) -> float | None:
+    """How many times smaller the draft is; by active parameters where not all are used."""
+    ours, theirs = target.active or target.parameters, draft.active or draft.parameters
+    return ours / theirs if ours and theirs else None
+
+
+def _judge_sizes(target: int, times: float, table: Mapping[str, Any]) -> tuple[Level, Reason]:
+    if times <= 1:
+        template = "Warning: {ratio} times the target's size; unlikely to be faster"
+        return Level.WARN, Reason("not_smaller", template, {"ratio": _shown(1 / times)})
+    values = {"ratio": _shown(times)}
+    if times < table["size_ratio"]["caution"]:
         template = "Warning: only {ratio} times smaller; unlikely to be faster"
-        return Verdict(Level.WARN, Reason("hardly_smaller", template, values))
+        return Level.WARN, Reason("hardly_smaller", template, values)
     if target < table["small_target"]["parameters"]:
         template = "Warning: a target of {billions} billion parameters; unlikely to be faster"
-        return Verdict(
-            Level.WARN, Reason("small_target", template, {"billions": round(target / 1e9, 2)})
+        return Level.WARN, Reason("small_target", template, {"billions": round(target / 1e9, 2)})
+    if times < table["size_ratio"]["good"]:
+        return Level.CAUTION, Reason(
+            "somewhat_smaller", "Caution: only {ratio} times smaller", values
         )
-    if ratio < table["size_ratio"]["good"]:
-        template = "Caution: only {ratio} times smaller"
-        return Verdict(Level.CAUTION, Reason("somewhat_smaller", template, values))
-    template = "Good: {ratio} times smaller, same vocabulary"
-    return Verdict(Level.GOOD, Reason("much_smaller", template, values))
+    return Level.GOOD, Reason(
+        "much_smaller", "Good: {ratio} times smaller, same vocabulary", values
+    )
+
+
+def _published(table: Mapping[str, Any]) -> Reason:
+    """The largest useful drafts as they were published, whatever the pair: for a tooltip."""
+    said = (
+        f"{_billions(pair['target'])}: {_billions(pair['draft']) if pair['draft'] else 'none'}"
+        for pair in table["largest_draft"]["pairs"]
+    )
+    template = "Largest useful draft for a target, as LM Studio publishes it: {pairs}"
+    return Reason("published_sizes", template, {"pairs": ", ".join(said)})
+
+
+def _billions(parameters: int) -> str:
+    return f"{parameters / 1e9:g}B"
 
 
 def _shown(ratio: float) -> int | float:

@@ -5,6 +5,7 @@ folder's is ever run, and nothing is fetched.
 """
 
 import contextlib
+import logging
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +18,7 @@ import torch
 from engine import quantised, stock, tokenizer_files
 from engine.api import Kind, Loaded, ModelInfo, Precision, Progress, Sampling
 from engine.checkpoint import FolderWeights, NetworkWeights, fits, skeleton
-from engine.devices import Device, pick, release
+from engine.devices import Device, pick, release, rooms
 from engine.errors import (
     EngineError,
     LoadError,
@@ -28,6 +29,7 @@ from engine.errors import (
     heed,
 )
 from engine.exactness import attend, check, stamp, take_blocks
+from engine.fit import USUAL_CONTEXT, Pair
 from engine.gguf import config as gguf_config
 from engine.gguf import weights as gguf_weights
 from engine.kernels.linear import grid, half_counts
@@ -35,16 +37,21 @@ from engine.kernels.network import release as release_kernels
 from engine.kernels.network import settle
 from engine.kernels.packing import Weights, pack
 from engine.kernels.store import Store, key_of
+from engine.library import formats
 from engine.library.folder import LARGEST, weight_files
-from engine.library.gguf import read_header
+from engine.library.gguf import parts, read_header
 from engine.library.inspect import inspect
-from engine.model import LanguageModel
+from engine.memory import compared
+from engine.model import LanguageModel, beside_layers, layers_name
+from engine.placement import place
 from engine.quality import rise
 from engine.tokenizer import Tokenizer
 from engine.tokenizer_files import settings
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+log = logging.getLogger(__name__)
 
 Report = Callable[[Progress], None]
 Stopped = Callable[[], bool]
@@ -93,11 +100,15 @@ def load(
     cache_folder: Path,
     device: str = "auto",
     precision: Precision | None = None,
+    layers_in_ram: int = 0,
     sample: str = "",
     progress: Report = lambda progress: None,
     stopped: Stopped = lambda: False,
 ) -> LoadedModel:
     """The model at `path`, a folder of safetensors or a GGUF file, on `device`.
+
+    Beside a graphics card, `layers_in_ram` of its layers lie in main memory; without any, those
+    that one card does not hold go to the others.
 
     Without a `precision` the fastest exact one that does not cost too much quality is chosen,
     and `notes` say which and why; what int8 costs is measured on the text `sample`, once. In
@@ -107,11 +118,19 @@ def load(
     """
     began = time.monotonic()
     info = inspect(path)
+    formats.require(info.quantisation)
     if info.kind is not Kind.MODEL:
         raise Unsupported("cannot_answer", "{name} is not a model that can answer.", name=info.name)
     where = pick(device)
     opening = Opening(
-        info, where, precision or fastest_exact(where), cache_folder, progress, stopped, sample
+        info,
+        where,
+        precision or fastest_exact(where),
+        cache_folder,
+        progress,
+        stopped,
+        sample,
+        layers_in_ram,
     )
     if precision is None and opening.rise > WORST_RISE:
         opening = replace(opening, precision="bf16")
@@ -126,6 +145,8 @@ def load(
         model.stopped = stopped
         exact = _exact(opening, opened, model)
         model.stopped = lambda: False
+    held = model.memory_bytes
+    log.info("%s", compared(info, opened.precision, where, 0, held, 0))
     loaded = Loaded(
         info=info,
         device=where,
@@ -133,9 +154,10 @@ def load(
         context=model.context,
         vocabulary=opened.tokenizer.fingerprint,
         defaults=opened.defaults,
-        memory_bytes=model.memory_bytes,
+        memory_bytes=held,
         seconds=time.monotonic() - began,
-        cache_precision=_cache_precision(model),
+        layers_in_ram=layers_in_ram if where == "cuda" else 0,
+        cache_precision=_cache_precision(opened),
         bit_exact=exact,
         notes=(*_notes(opening, opened, automatic=precision is None), *model.notes),
     )
@@ -162,6 +184,7 @@ class Opening:
     progress: Report
     stopped: Stopped
     sample: str = ""
+    layers_in_ram: int = 0
 
     @property
     def path(self) -> Path:
@@ -170,7 +193,7 @@ class Opening:
     @property
     def files(self) -> list[Path]:
         """Where the weights are."""
-        return [self.path] if self.info.format == "gguf" else weight_files(self.path)
+        return parts(self.path) if self.info.format == "gguf" else weight_files(self.path)
 
     @property
     def store(self) -> Store:
@@ -220,11 +243,10 @@ def _exact(opening: Opening, opened: Opened, model: LanguageModel) -> bool:
     return found
 
 
-def _cache_precision(model: LanguageModel) -> Precision:
-    if model.attends:
-        return "fp32"
+def _cache_precision(opened: Opened) -> Precision:
+    """What is computed in: float32 between our kernels, whatever the tables are kept in."""
     names: dict[torch.dtype, Precision] = {dtype: name for name, dtype in DTYPES.items()}
-    return names.get(model.network.dtype, "fp32")
+    return "fp32" if opened.packed else names.get(opened.network.dtype, "fp32")
 
 
 def _notes(opening: Opening, opened: Opened, *, automatic: bool) -> tuple[Reason, ...]:
@@ -274,7 +296,7 @@ def _open_gguf(opening: Opening) -> Opened:
     precision = _unpacked(opening)
     network = stock.of_gguf(
         header,
-        opening.device,
+        _places(opening, config),
         DTYPES[precision],
         progress=opening.progress,
         stopped=opening.stopped,
@@ -376,14 +398,29 @@ def _packed_folder(opening: Opening, tokenizer: Tokenizer) -> "PreTrainedModel |
 
 
 def _folder_network(opening: Opening, dtype: torch.dtype) -> "PreTrainedModel":
+    with stock.refusals(opening.path):
+        config = stock.own_config(opening.path)
     return stock.of_folder(
         opening.path,
-        opening.device,
+        _places(opening, config),
         dtype,
         _quantisation(opening),
         progress=opening.progress,
         stopped=opening.stopped,
     )
+
+
+def _places(opening: Opening, config: "PreTrainedConfig") -> stock.Places:
+    """The device, or what each module of the network lies on."""
+    if opening.device != "cuda":
+        return opening.device
+    context = min(opening.info.context or USUAL_CONTEXT, USUAL_CONTEXT)
+    pair = Pair(opening.info, opening.precision, context, layers_in_ram=opening.layers_in_ram)
+    placement = place(pair, rooms("cuda"))
+    if placement is None:
+        return opening.device
+    network = skeleton(config)
+    return placement.device_map(beside_layers(network), layers_name(network))
 
 
 def _quantisation(opening: Opening) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class LanguageModel:
         self.network = network
         self.context = context
         self.device = network.device
-        self.runner: Runner = AnyRows(network)
+        self.runner: Runner = AnyRows(network, context)
         self.stopped: Callable[[], bool] = lambda: False
         output: Any = network.get_output_embeddings()
         self.vocab_size = int(output.out_features)
@@ -44,13 +44,18 @@ class LanguageModel:
         """What could not be done for this model, and why."""
         return self.runner.notes
 
+    def limit(self, context: int) -> None:
+        """Hold at most `context` tokens from now on."""
+        self.context = context
+        self.runner.limit(context)
+
     def compute_in_blocks(self, yes: bool = True) -> None:
         """Compute answers in blocks of one shape from now on, or no more; nothing is held then."""
         self.runner.free()
         if yes:
             self.runner = Blocks(self.network, self.context, self._check_stop)
         else:
-            self.runner = AnyRows(self.network)
+            self.runner = AnyRows(self.network, self.context)
 
     @property
     def attends(self) -> bool:
@@ -107,5 +112,22 @@ def _parts(tensor: torch.Tensor) -> list[torch.Tensor]:
 
 def layers(network: torch.nn.Module) -> list[torch.nn.Module]:
     """The decoder's layers: the longest list of modules; models name it differently."""
-    lists = [m for m in network.modules() if isinstance(m, torch.nn.ModuleList)]
-    return list(max(lists, key=len, default=[]))
+    found = network.get_submodule(layers_name(network))
+    return list(found) if isinstance(found, torch.nn.ModuleList) else []
+
+
+def layers_name(network: torch.nn.Module) -> str:
+    """What the list of the decoder's layers is called in `network`; "" without one."""
+    lists = ((n, m) for n, m in network.named_modules() if isinstance(m, torch.nn.ModuleList))
+    return max(lists, key=lambda found: len(found[1]), default=("", None))[0]
+
+
+def beside_layers(network: torch.nn.Module) -> list[str]:
+    """The names of the largest modules that hold no decoder layer."""
+    found, path, above = [], layers_name(network), network
+    for depth, step in enumerate(path.split(".")):
+        prefix = ".".join(path.split(".")[:depth])
+        names = (name for name, _ in above.named_children() if name != step)
+        found += [f"{prefix}.{name}" if prefix else name for name in names]
+        above = above.get_submodule(step)
+    return found

@@ -9,7 +9,8 @@ from typing import Any
 
 from engine.api import Precision
 from engine.errors import Unsupported
-from engine.library.formats import WIDENED, WIDENED_ON_CPU, installed
+from engine.library.formats import WIDENED_ON_CPU, installed
+from engine.memory import WIDENED
 
 # Numbers that share a scale, as in the memory estimate.
 INT4_GROUP = 64

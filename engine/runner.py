@@ -48,6 +48,10 @@ class Runner(Protocol):
         """Hold at most `length` tokens of a text of `total`, computed as if all were fed anew."""
         ...
 
+    def limit(self, context: int) -> None:
+        """Never be fed more than `context` tokens from now on."""
+        ...
+
     def free(self) -> None:
         """Hold nothing and give the memory back."""
         ...
@@ -59,9 +63,9 @@ class AnyRows:
     by_role = False
     border = PREFILL_CHUNK
 
-    def __init__(self, network: "PreTrainedModel") -> None:
+    def __init__(self, network: "PreTrainedModel", context: int) -> None:
         self._network = network
-        self.cache = Cache(network.config)
+        self.cache = Cache(network.config, context)
         self.notes: list[Reason] = []
 
     def feed(self, tokens: Sequence[int], answers: Sequence[range] = ()) -> None:
@@ -80,6 +84,9 @@ class AnyRows:
 
     def rewind(self, length: int, total: int, answers: Sequence[range]) -> None:
         self.cache.crop_to(length)
+
+    def limit(self, context: int) -> None:
+        self.cache.limit = context
 
     def free(self) -> None:
         self.cache.free()
@@ -107,7 +114,8 @@ class Blocks:
         # the ids of a block's rows, and the position of the first
         self._fed = torch.zeros(BLOCK + 1, dtype=torch.long, device=network.device)
         self._places = torch.arange(BLOCK, device=network.device)
-        self._graphs = Graphs(self._compute, network.device)
+        places = getattr(network, "hf_device_map", {}).values()
+        self._graphs = Graphs(self._compute, network.device, apart=len(set(places)) > 1)
         self._held: list[Role] = []
 
     @property
@@ -134,6 +142,10 @@ class Blocks:
     def rewind(self, length: int, total: int, answers: Sequence[range]) -> None:
         held = self._held[: min(length, self.cache.length)]
         self.cache.crop_to(unchanged(held, roles(0, total, answers)))
+
+    def limit(self, context: int) -> None:
+        # buckets follow the model's own context: where a row is computed must not depend on this
+        pass
 
     def free(self) -> None:
         self._graphs.drop()

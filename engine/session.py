@@ -35,6 +35,7 @@ from engine.drafters.small_model import SmallModelDrafter
 from engine.errors import Cancelled, ContextFull, DraftRefused, EngineError, LoadError, Reason
 from engine.library.inspect import inspect, read_vocabulary
 from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
+from engine.memory import compared
 from engine.roles import next_border
 from engine.sampling import Noise, Policy, resolve
 from engine.text import Detokenizer, Piece, StopStrings, Thinking
@@ -91,10 +92,12 @@ class Session:
         *,
         device: str = "auto",
         precision: Precision | None = None,
+        layers_in_ram: int = 0,
         progress: Report = _unheard,
         stopped: Stopped = _never,
     ) -> Loaded:
-        """Load the model at `path` as the target; the draft is then "none".
+        """Load the model at `path` as the target, `layers_in_ram` of its layers beside a graphics
+        card; the draft is then "none".
 
         Raises what `loading.load` raises; the old target stays loaded and usable then.
         """
@@ -103,6 +106,7 @@ class Session:
             cache_folder=self._cache_folder,
             device=device,
             precision=precision,
+            layers_in_ram=layers_in_ram,
             sample=self._sample,
             progress=progress,
             stopped=stopped,
@@ -149,6 +153,11 @@ class Session:
         )
         self.use(SmallModelDrafter(self._draft.model))
 
+    def limit_context(self, tokens: int | None) -> None:
+        """Let the target hold at most `tokens` from the next answer on; None: all it can."""
+        full = self.target.loaded.context
+        self.target.model.limit(full if tokens is None else max(1, min(tokens, full)))
+
     def use(self, drafter: Drafter) -> None:
         """Draft with `drafter` from now on; the caller keeps what it is made of."""
         self._drafter = CarefulDrafter(drafter)
@@ -192,6 +201,21 @@ class Session:
             self._draft.model.stopped = stopped
         self._running = answer.chunks()
         return self._running
+
+    def log_memory(self) -> None:
+        """Leave a line in the log for each model: its memory as estimated, and as it is."""
+        for one in (self._target, self._draft):
+            if one is not None:
+                loaded, cache = one.loaded, one.model.cache
+                line = compared(
+                    loaded.info,
+                    loaded.precision,
+                    loaded.device,
+                    cache.length,
+                    loaded.memory_bytes,
+                    cache.nbytes,
+                )
+                log.info("%s", line)
 
     def rewind(self, tokens: Sequence[int], answers: Sequence[range] = ()) -> int:
         """Cut every cache to what it shares with `tokens`; how many the target still holds.
@@ -295,6 +319,7 @@ class _Answer:
             self.model.stopped = _never
             self.session._tokens = self.tokens
         self.usage = replace(self.usage, seconds=time.monotonic() - began)
+        self.session.log_memory()
         log.info("%s", summary(self.usage))
         yield self._last()
 

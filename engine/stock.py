@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Report = Callable[[Progress], None]
 Stopped = Callable[[], bool]
+# A device, or what each module lies on: a card's number, or "cpu" to be copied when it is needed.
+Places = str | Mapping[str, int | str]
 
 
 def _unheard(progress: Progress) -> None:
@@ -33,7 +35,7 @@ def _never() -> bool:
 
 def of_gguf(
     header: Header,
-    device: str,
+    places: Places,
     dtype: torch.dtype,
     *,
     progress: Report = _unheard,
@@ -41,6 +43,7 @@ def of_gguf(
 ) -> "PreTrainedModel":
     """The network of a GGUF file, dequantised. Raises what `gguf.weights.Reader` raises."""
     config = gguf_config.config_of(header)
+    device = places if isinstance(places, str) else "cpu"
     network = gguf_weights.empty_model(config, dtype, torch.device(device))
     parameters = dict(network.named_parameters())
     done, total = 0, sum(p.numel() for p in parameters.values())
@@ -49,12 +52,16 @@ def of_gguf(
             parameters[name].copy_(tensor)
             done += tensor.numel()
             progress(Progress("weights", done, total, "parameters"))
+    if not isinstance(places, str):
+        from accelerate import dispatch_model
+
+        dispatch_model(network, dict(places), main_device=0)
     return network
 
 
 def of_folder(
     path: Path,
-    device: str,
+    places: Places,
     dtype: torch.dtype,
     settings: Mapping[str, Any] | None = None,
     *,
@@ -75,7 +82,7 @@ def of_folder(
         network, report = AutoModelForCausalLM.from_pretrained(
             path,
             dtype=dtype,
-            device_map={"": device},
+            device_map={"": places} if isinstance(places, str) else dict(places),
             use_safetensors=True,
             local_files_only=True,
             trust_remote_code=False,

@@ -17,6 +17,7 @@ from engine.errors import Incomplete, Unsupported
 # Token types of GGUF: llama.cpp, enum llama_token_type.
 NORMAL, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 3, 4, 5, 6
 
+LONGEST_SHOWN = 40  # characters of a token
 LARGEST = 2**22  # ids; the largest vocabularies have 2**18
 SPACE_MARK = "\u2581"  # sentencepiece's "▁"
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
@@ -43,7 +44,8 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Difference:
-    """The first id that means one text in the target and another in the draft."""
+    """The first id that means one text in the target and another in the draft; of a long text the
+    beginning."""
 
     token_id: int
     target: str
@@ -82,6 +84,9 @@ def from_tokenizer_json(data: bytes) -> Vocabulary:
         ) from error
 
 
+GGUF_KEYS = ("tokenizer.ggml.tokens", "tokenizer.ggml.token_type")  # the long arrays it reads
+
+
 def from_gguf(metadata: Mapping[str, Any]) -> Vocabulary:
     """The vocabulary in a GGUF's metadata (`Header.metadata`, read with its arrays).
 
@@ -94,13 +99,18 @@ def from_gguf(metadata: Mapping[str, Any]) -> Vocabulary:
         raise Unsupported(
             "tokenizer_kind", "Tokenizers of the kind {kind} are not supported.", kind=str(kind)
         )
-    texts = metadata.get("tokenizer.ggml.tokens")
+    tokens_key, types_key = GGUF_KEYS
+    texts = metadata.get(tokens_key)
     if not _all(texts, str):
         raise Incomplete("tokenizer_missing", "The file holds no vocabulary.")
-    types = metadata.get("tokenizer.ggml.token_type", [NORMAL] * len(texts))
+    types = metadata.get(types_key, [NORMAL] * len(texts))
     if not _all(types, int) or len(types) != len(texts):
         raise Incomplete("tokenizer_damaged_types", "The vocabulary's token types are damaged.")
-    tokens = [_token(spelling, text, type_) for text, type_ in zip(texts, types, strict=True)]
+    normal = spelling.normal
+    tokens = [
+        normal(text) if type_ == NORMAL else _token(spelling, text, type_)
+        for text, type_ in zip(texts, types, strict=True)
+    ]
     while tokens and (tokens[-1] is None or types[len(tokens) - 1] == UNUSED):
         tokens.pop()
     special = frozenset(i for i in range(len(tokens)) if types[i] == CONTROL)
@@ -116,6 +126,8 @@ class _Spelling:
 
 
 def _byte_level(text: str) -> bytes:
+    if text.isascii():  # in the alphabet these stand for themselves, and so they do beside it
+        return text.encode()
     try:
         return text.translate(_BYTE_LEVEL).encode("latin-1")
     except UnicodeEncodeError:  # not written in the alphabet: it stands for itself
@@ -152,8 +164,7 @@ _GGUF_SPELLINGS = {
 
 
 def _token(spelling: _Spelling, text: str, type_: int) -> bytes | None:
-    if type_ == NORMAL:
-        return spelling.normal(text)
+    """One that was not learned."""
     if type_ == BYTE:
         return _byte_or_spaced(text)
     if type_ == UNUSED and _HOLE.fullmatch(text):
@@ -208,8 +219,12 @@ def _dense(tokens: Mapping[int, bytes]) -> tuple[bytes | None, ...]:
 
 
 def _all(values: Any, kind: type) -> TypeGuard[list[Any]]:
-    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
+    return isinstance(values, list) and set(map(type, values)) <= {kind}
 
 
 def _shown(token: bytes | None) -> str:
-    return "" if token is None else token.decode("utf-8", "replace")
+    if token is None:
+        return ""
+    # a character takes at most four bytes; a last one that is cut through is not shown
+    text = token[: 4 * LONGEST_SHOWN + 4].decode("utf-8", "replace")
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"

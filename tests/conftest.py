@@ -1,4 +1,4 @@
-"""Shared by all tests: no screen, no network, no folder of the user's touched."""
+"""Shared by all tests: no screen, no network, no folder and no keyring of the user's touched."""
 
 import os
 
@@ -6,6 +6,8 @@ import pytest
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
+os.environ.pop("HF_TOKEN", None)
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 # tiny models are slower on two threads than on one, and far slower on a busy machine
 if "SLIPSTREAM_TEST_MODELS" not in os.environ:

@@ -3,13 +3,13 @@
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, QTimer
 
-from app.viewmodels.shelf import Judgement, Offer
+from app.viewmodels.shelf import Gettable, Judgement, Known, Offer, Running, Trial
 from engine.api import (
     Chunk,
     Drafting,
@@ -26,6 +26,7 @@ from engine.api import (
 from engine.errors import Cancelled, EngineError, Reason
 from engine.guidance import Level, Verdict
 from engine.library.scan import Entry
+from engine.measured import Measurement
 
 TARGET, DRAFT, FOREIGN, BROKEN = (
     Path("/models") / name for name in ("target", "draft", "foreign", "broken")
@@ -86,26 +87,57 @@ VERDICTS = {
 
 
 class FakeShelf:
-    """Models that are not there. `fetch_steps` are the bytes a download reports."""
+    """Models that are not there. `fetch_steps` are the bytes a download reports; `gettable` is what
+    the catalogue has, `measured` what was measured by a draft's key, `trials` what was since."""
 
     offer = Offer("SmolLM2 135M Instruct", 98_000_000, "Apache-2.0")
 
     def __init__(self, found: Sequence[Entry] | None = None) -> None:
         self.found = list(entries() if found is None else found)
         self.refused: Reason | None = None
+        self.gettable: list[Gettable] = []
+        self.measured: dict[str, Measurement] = {}
+        self.trials: list[Trial] = []
+        self.looks = 0
+        self._listed = list(self.found)
         self.fetch_error: EngineError | None = None
         self.fetch_steps: Sequence[int] = (20_000_000, 60_000_000)
         self.hold = threading.Event()
         self.hold.set()
 
     def scan(self) -> list[Entry]:
+        self._listed = list(self.found)
         return list(self.found)
+
+    def look_again(self) -> list[Entry] | None:
+        self.looks += 1
+        return None if self.found == self._listed else self.scan()
+
+    def offers(self, target: ModelInfo, entries: Iterable[Entry]) -> list[Gettable]:
+        return list(self.gettable)
+
+    def known(self, running: Running, trial: Trial | None) -> Known:
+        if trial is not None:
+            self.trials.append(trial)
+            self.measured[trial.key] = Measurement(
+                trial.tokens_per_second, trial.acceptance_rate, trial.tokens, "2026-12-01", "use"
+            )
+        plain = self.measured.get("none")
+        rate = plain.tokens_per_second if plain is not None else None
+        found = {
+            key: replace(value, plain=None if key == "none" else rate)
+            for key, value in self.measured.items()
+        }
+        return Known(running, found)
 
     def judge(self, target: Entry, draft: Entry, stopped: Callable[[], bool]) -> Judgement:
         return Judgement(target.path, draft.path, VERDICTS[draft.path])
 
     def refusal(self, target: ModelInfo) -> Reason | None:
         return self.refused
+
+    def look_in(self, folders: Iterable[Path], store: Path) -> None:
+        self.folders, self.store = tuple(folders), store
 
     def fetch(self, report: Callable[[Progress], None], stopped: Callable[[], bool]) -> Path:
         for done in self.fetch_steps:
@@ -151,6 +183,7 @@ class ScriptedSession:
         self.drafting: list[Drafting] = []
         self.choices: list[str | Path] = []
         self.loads: list[Path] = []
+        self.limits: list[int | None] = []
         self.precisions: list[Precision | None] = []
         self.draft_precisions: list[Precision | None] = []
         self.auto: Precision = "fp32"
@@ -167,15 +200,20 @@ class ScriptedSession:
         self.closed = False
         self.threads: set[str] = set()
 
+    def limit_context(self, tokens: int | None) -> None:
+        self.limits.append(tokens)
+
     def load_target(
         self,
         path: Path,
         *,
         precision: Precision | None,
+        layers_in_ram: int,
         progress: Callable[[Progress], None],
         stopped: Callable[[], bool],
     ) -> Loaded:
         self._note()
+        self.layers_in_ram = layers_in_ram
         progress(Progress("load", 45_000_000, 98_000_000))
         while not self.load_hold.wait(0.005):
             if stopped():

@@ -4,7 +4,13 @@ import weakref
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    CONFIG_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 
 from tests.folders import IM_END, tiny_config
 
@@ -95,6 +101,68 @@ FAMILIES: dict[str, dict[str, Any]] = {
         **_MIXTURE,
     ),
 }
+
+
+# What the settings of any family that has them are in a tiny model.
+TINY: dict[str, Any] = {
+    **dict.fromkeys(("hidden_size", "n_embd", "d_model"), 128),
+    **dict.fromkeys(("intermediate_size", "ffn_dim", "n_inner", "decoder_ffn_dim"), 256),
+    **dict.fromkeys(("num_hidden_layers", "n_layer", "n_layers", "decoder_layers"), 4),
+    **dict.fromkeys(("num_attention_heads", "n_head", "n_heads", "decoder_attention_heads"), 4),
+    **dict.fromkeys(("max_position_embeddings", "n_positions", "max_seq_len"), 320),
+    **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"), 4),
+    **dict.fromkeys(("num_experts_per_tok", "moe_k"), 2),
+    **dict.fromkeys(("moe_intermediate_size", "shared_expert_intermediate_size"), 64),
+    **dict.fromkeys(("n_shared_experts", "first_k_dense_replace", "n_group", "topk_group"), 1),
+    **{"num_key_value_heads": 2, "head_dim": 32, "sliding_window": 64, "vocab_size": 262},
+    **{"kv_lora_rank": 64, "qk_rope_head_dim": 16, "qk_nope_head_dim": 32, "v_head_dim": 32},
+    **{"linear_num_key_heads": 2, "linear_num_value_heads": 4},
+    **{"linear_key_head_dim": 16, "linear_value_head_dim": 16},
+    **{"mamba_n_heads": 8, "mamba_d_head": 32, "mamba_n_groups": 1, "mamba_d_state": 16},
+    **{"mamba_d_ssm": 256, "mamba_d_conv": 4, "mamba_chunk_size": 32},
+}
+_LATENT = {"num_key_value_heads": 4, "head_dim": 16, "q_lora_rank": 64}
+_HALF_LINEAR = {"layer_types": ["linear_attention", "full_attention"] * 2}
+_HALF_WINDOWS = {"layer_types": ["sliding_attention", "full_attention"] * 2}
+_HALF_CONV = {"layer_types": ["conv", "full_attention"] * 2}
+_ROTARY = {"rotary_dim": 16}
+_IMAGES = {
+    **{"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2},
+    **{"num_attention_heads": 2, "image_size": 28, "patch_size": 14},
+}
+_GEMMA4 = {"global_head_dim": 64, "vocab_size_per_layer_input": 262, **_HALF_WINDOWS}
+# What some of them need beside.
+TINY_OF: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("axk1", "axk2", "deepseek_v2", "deepseek_v3", "deepseek_v32"), _LATENT),
+    **dict.fromkeys(("glm4_moe_lite", "glm_moe_dsa", "minicpm3", "sarvam_mla", "youtu"), _LATENT),
+    **dict.fromkeys(("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"), _HALF_LINEAR),
+    **dict.fromkeys(("olmo_hybrid", "bailing_hybrid", "qwen3_5", "qwen3_5_moe"), _HALF_LINEAR),
+    **dict.fromkeys(("codegen", "gptj"), _ROTARY),
+    **dict.fromkeys(("gemma4", "gemma4_text", "gemma4_unified_text"), _GEMMA4),
+    "gemma3": {**_HALF_WINDOWS, "vision_config": _IMAGES, "mm_tokens_per_image": 4},
+    "lfm2": _HALF_CONV,
+    "lfm2_moe": {**_HALF_CONV, "num_dense_layers": 1},
+    "bamba": {"attn_layer_indices": [1, 3]},
+    "granitemoehybrid": {"layer_types": ["mamba", "attention"] * 2},
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2},
+    "mamba2": {"num_heads": 8, "state_size": 16, "n_groups": 1, "chunk_size": 32},
+}
+
+
+def tiny(model_type: str) -> PreTrainedConfig:
+    """A tiny model of `model_type`, from what its configuration has of TINY."""
+    settings = CONFIG_MAPPING[model_type]
+    text = settings.sub_configs.get("text_config", settings)
+    known = {**TINY, **TINY_OF.get(model_type, {})}
+    beside = {
+        key: known.pop(key) for key in ("vision_config", "mm_tokens_per_image") & known.keys()
+    }
+    names = set(text.__dataclass_fields__) - set(text.attribute_map)
+    ids = {"bos_token_id": 256, "eos_token_id": IM_END, "pad_token_id": 0}
+    inner = {key: known[key] for key in known if key in names or key in TINY_OF.get(model_type, {})}
+    if text is settings:
+        return settings(**inner, **ids)
+    return settings(text_config={**inner, **ids}, **beside)
 
 
 def config(family: str, **changes: Any) -> PreTrainedConfig:

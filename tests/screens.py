@@ -4,23 +4,30 @@ The conversation of look.md's pictures is played by a scripted session; nothing 
 are Inter and JetBrains Mono where they are installed.
 """
 
+import json
 import os
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+if os.environ.setdefault("QT_QPA_PLATFORM", "offscreen") == "offscreen":
+    # Qt's own would be smaller than the window, and what opens beside it lie elsewhere.
+    screen = {"name": "1", "x": 0, "y": 0, "width": 1920, "height": 1080, "logicalDpi": 96}
+    with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as file:
+        json.dump({"screens": [screen]}, file)
+    os.environ["QT_QPA_PLATFORM"] = f"offscreen:configfile={file.name}"
 
-from PySide6.QtCore import QPoint
-from PySide6.QtGui import QFont, QFontDatabase, QPixmap
+from PySide6.QtGui import QFont, QFontDatabase
 from PySide6.QtWidgets import QApplication
 
-from app import resources, start
+from app import resources
 from engine.api import Chunk, Finish, Usage
 from engine.errors import LoadError, Reason
+from tests import model_screens
 from tests.fakes import DRAFT, FakeShelf, ScriptedSession, chunks_of
+from tests.stage import Stage, exact
 
 QUESTION = "Why does pandas run out of memory on my 40 GB CSV?"
 SECOND = "Just the mean of one column, then. Row by row, standard library only."
@@ -103,63 +110,6 @@ def varied(text: str) -> list[Chunk]:
     return [*made, Chunk(usage=usage, finish=Finish.STOP)]
 
 
-def exact(*script: Sequence[Chunk | Exception], pause: float = 0.0) -> ScriptedSession:
-    """A session whose target is bit-exact in 8 bits."""
-    session = ScriptedSession(*script, pause=pause)
-    session.auto, session.bit_exact = "int8", True
-    return session
-
-
-class Stage:
-    """One program, played and photographed."""
-
-    def __init__(self, out: Path, session: ScriptedSession, shelf: FakeShelf) -> None:
-        self.out, self.session = out, session
-        os.environ["SLIPSTREAM_HOME"] = tempfile.mkdtemp()
-        self.program = start.build(["screens"], session_factory=lambda: session, shelf=shelf)
-
-    def show(self, scheme: resources.Scheme, width: int, height: int) -> None:
-        """Open the window and wait until the model is loaded."""
-        resources.apply_theme(self.program.app, scheme)
-        self.program.window.resize(width, height)
-        self.program.window.show()
-        self.program.window.activateWindow()
-        self.program.models.start()
-        self.settle(0.35)
-
-    def settle(self, seconds: float) -> None:
-        """Let the event loop run."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            QApplication.processEvents()
-            time.sleep(0.005)
-
-    def ask(self, text: str, *, wait: Callable[[], bool] | None = None) -> None:
-        """Send and wait for the end, or for `wait`."""
-        self.program.chat.send(text)
-        done = wait or (lambda: not self.program.chat.answering)
-        end = time.monotonic() + 20
-        while not done() and time.monotonic() < end:
-            QApplication.processEvents()
-            time.sleep(0.002)
-        self.settle(0.4)
-
-    def shoot(self, name: str) -> None:
-        """Write the picture."""
-        self.settle(0.1)
-        shot: QPixmap = self.program.window.grab()
-        shot.save(str(self.out / f"{name}.png"))
-
-    def end(self) -> None:
-        """Take it down."""
-        self.program.chat.stop()
-        self.program.window.close()
-        self.program.worker.close()
-        self.program.window.deleteLater()
-        QApplication.sendPostedEvents()
-        self.settle(0.05)
-
-
 def main_picture(out: Path, scheme: resources.Scheme, name: str, width: int, height: int) -> None:
     """The conversation of main-light.png."""
     stage = Stage(out, exact(first_answer(), varied(ANSWER)), FakeShelf())
@@ -218,7 +168,7 @@ def first_run(out: Path) -> None:
     stage.show("light", 1440, 900)
     stage.shoot("first-run")
     shelf.hold.clear()
-    stage.program.models.get_starter()
+    stage.program.models.starter.get()
     stage.settle(0.5)
     stage.shoot("downloading")
     stage.end()
@@ -262,11 +212,11 @@ def popovers(out: Path) -> None:
     drafts = stage.program.window.sidebar.drafts
     drafts.popover.open_under(drafts.options)
     stage.settle(0.1)
-    _grab_popover(stage, drafts.popover, out / "draft-options.png")
+    stage.shoot("draft-options", drafts.popover)
     target = stage.program.window.sidebar.target
     target._popover.open_under(target.head)
     stage.settle(0.1)
-    _grab_popover(stage, target._popover, out / "targets.png")
+    stage.shoot("targets", target._popover)
     target._popover.hide()
     stage.shoot("refused")
     stage.end()
@@ -296,25 +246,13 @@ def precisions(out: Path) -> None:
         stage.settle(0.2)
         sidebar = stage.program.window.sidebar
         sidebar.target.precision.click()
-        _grab_popover(stage, sidebar.target.precision.popover, out / f"precisions-{scheme}.png")
+        stage.shoot(f"precisions-{scheme}", sidebar.target.precision.popover)
         sidebar.target.precision.popover.hide()
         sidebar.drafts.options.click()
         stage.settle(0.1)
-        _grab_popover(stage, sidebar.drafts.popover, out / f"draft-precisions-{scheme}.png")
+        stage.shoot(f"draft-precisions-{scheme}", sidebar.drafts.popover)
         sidebar.drafts.popover.hide()
         stage.end()
-
-
-def _grab_popover(stage: Stage, popover: object, path: Path) -> None:
-    from PySide6.QtGui import QPainter
-
-    window = stage.program.window
-    shot = window.grab()
-    painter = QPainter(shot)
-    place = window.mapFromGlobal(popover.mapToGlobal(QPoint(0, 0)))  # type: ignore[attr-defined]
-    painter.drawPixmap(place, popover.grab())  # type: ignore[attr-defined]
-    painter.end()
-    shot.save(str(path))
 
 
 def main(arguments: list[str]) -> None:
@@ -338,6 +276,7 @@ def main(arguments: list[str]) -> None:
         "troubled": lambda: troubled(out),
         "popovers": lambda: popovers(out),
         "precisions": lambda: precisions(out),
+        **{name: partial(draw, out) for name, draw in model_screens.PICTURES.items()},
     }
     for name, draw in pictures.items():
         if len(arguments) == 1 or name in arguments[1:]:

@@ -1,31 +1,47 @@
 """Rows of the two lists of models, with the verdict or reason each one carries."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from PySide6.QtCore import QCoreApplication
 
 from app.viewmodels import words
+from app.viewmodels.shelf import Gettable
+from engine import measured
 from engine.api import Kind, ModelInfo
 from engine.errors import Reason
+from engine.fit import Fit, Word
 from engine.guidance import Level, Verdict
 from engine.library.scan import Entry
+from engine.measured import NGRAM, NONE, Measurement
 
-Tone = Literal["plain", "good", "caution", "refused"]
+UNFINISHED = "download_unfinished"
+LONGEST_WORD = 40  # characters before a colon that still are a word; behind it a sentence goes on
+Tone = Literal["plain", "good", "caution", "bad", "refused"]
+Action = Literal["", "get", "resume"]
 _TONES: dict[Level, Tone] = {
     Level.GOOD: "good",
+    Level.EVEN: "plain",
     Level.CAUTION: "caution",
     Level.WARN: "caution",
     Level.REFUSED: "refused",
 }
+_FIT_TONES: dict[Word, Tone] = {
+    "fits": "good",
+    "tight": "caution",
+    "no": "bad",
+    "unknown": "caution",
+}
+_RANKS = tuple(Level)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line to choose from. `word` opens the second line and carries the tone, `aside` stands
-    at the right of the name; without a key the row is a heading."""
+    """One line to choose from. `word` opens the second line and carries the tone, `fit` is the
+    third, `aside` stands at the right of the name; without a key the row is a heading. With an
+    `action` it is a button at the right, and the row itself cannot be chosen."""
 
     key: str
     name: str
@@ -35,11 +51,32 @@ class Row:
     tooltip: str = ""
     checked: bool = False
     aside: str = ""
+    fit: str = ""
+    fit_tone: Tone = "plain"
+    action: Action = ""
 
     @property
     def usable(self) -> bool:
         """Whether it can be chosen."""
-        return bool(self.key) and self.tone != "refused"
+        return bool(self.key) and self.tone != "refused" and not self.action
+
+
+@dataclass(frozen=True)
+class Drafts:
+    """What is known of the drafts for the running target, by the path of a model or of a
+    `measured` one "none" or "ngram"; `fits` has offers too, by their repository.
+
+    `chosen` and `loading` are keys of rows; `refusal` says why nothing can draft.
+    """
+
+    entries: Sequence[Entry]
+    chosen: str
+    loading: str = ""
+    refusal: Reason | None = None
+    verdicts: Mapping[Path, Verdict] = field(default_factory=dict)
+    measured: Mapping[str, Measurement] = field(default_factory=dict)
+    fits: Mapping[str, Fit] = field(default_factory=dict)
+    offers: Sequence[Gettable] = ()
 
 
 def _tr(text: str) -> str:
@@ -66,7 +103,7 @@ def target_rows(entries: Sequence[Entry], chosen: str) -> tuple[Row, ...]:
     for entry in entries:
         key = str(entry.path)
         if entry.problem is not None:
-            unfit.append(_refused(key, entry.name, entry.problem))
+            unfit.append(_broken(entry, entry.problem))
         elif entry.info is None or entry.info.kind is not Kind.MODEL:
             unfit.append(Row(key, entry.name, _tr("Not a model by itself"), "", "refused"))
         else:
@@ -74,46 +111,115 @@ def target_rows(entries: Sequence[Entry], chosen: str) -> tuple[Row, ...]:
     return _divided(fit, unfit, _tr("Cannot be loaded"))
 
 
-def draft_rows(
-    entries: Sequence[Entry],
-    chosen: str,
-    loading: str,
-    verdicts: Mapping[Path, Verdict],
-    refusal: Reason | None,
-) -> tuple[Row, ...]:
-    """None, repeats, the usable models, and below them what cannot draft with the reason."""
-    fit = [Row("none", _tr("None"), checked=chosen == "none")]
-    unfit: list[Row] = []
-    repeats = Row(
-        "ngram",
-        _tr("Repeats from the chat"),
-        "",
-        _tr("Copies earlier text; needs no memory"),
-        checked=chosen == "ngram",
-    )
-    rows = [repeats] if refusal is None else [_refused("ngram", repeats.name, refusal)]
-    rows += [_draft_row(e, chosen, loading, verdicts.get(e.path), refusal) for e in entries]
-    for row in rows:
-        (unfit if row.tone == "refused" else fit).append(row)
+def draft_rows(known: Drafts) -> tuple[Row, ...]:
+    """None, repeats, the usable models by measured speed, what could be fetched, and below them
+    what cannot draft with the reason."""
+    models = [_draft_row(e, known) for e in sorted(known.entries, key=lambda e: _rank(e, known))]
+    offers = [_offer_row(g, known) for g in known.offers if known.refusal is None]
+    rows = [_plain_row(known), _repeats_row(known), *models]
+    fit = [row for row in rows if row.tone != "refused"]
+    get = [row for row in offers if row.tone != "refused"]
+    unfit = [row for row in (*rows, *offers) if row.tone == "refused"]
+    if get:
+        fit += [Row("", _tr("Drafts to get")), *get]
     return _divided(fit, unfit, _tr("Cannot draft for this target"))
 
 
-def _draft_row(
-    entry: Entry, chosen: str, loading: str, verdict: Verdict | None, refusal: Reason | None
-) -> Row:
-    key = str(entry.path)
-    problem = entry.problem or refusal
-    if problem is not None:
-        return _refused(key, entry.name, problem)
+def _plain_row(known: Drafts) -> Row:
+    found = known.measured.get(NONE)
+    aside, said = _speed(found), _over(found)
+    return Row(NONE, _tr("None"), tooltip=said, checked=known.chosen == NONE, aside=aside)
+
+
+def _repeats_row(known: Drafts) -> Row:
+    name, about = _tr("Repeats from the chat"), _tr("Copies earlier text; needs no memory")
+    if known.refusal is not None:
+        return _refused(NGRAM, name, known.refusal)
+    checked, found = known.chosen == NGRAM, known.measured.get(NGRAM)
+    if found is None or found.times_plain is None:
+        return Row(NGRAM, name, "", about, checked=checked, aside=_speed(found))
+    tried = measured.verdict(Verdict(Level.EVEN, Reason("repeats", about)), found)
+    return _judged(NGRAM, name, tried, (_over(found), about), checked, found)
+
+
+def _draft_row(entry: Entry, known: Drafts) -> Row:
+    key, name = str(entry.path), entry.name
+    if entry.problem is not None:
+        return _broken(entry, entry.problem)
+    verdict = known.verdicts.get(entry.path)
+    if known.refusal is not None:
+        return _refused(key, name, known.refusal)
     if verdict is not None and verdict.level is Level.REFUSED:
-        return _refused(key, entry.name, verdict.reason, verdict.detail)
-    checked = key == chosen
-    if key == loading:
-        return Row(key, entry.name, "", _tr("Loading"), checked=checked)
+        return _refused(key, name, verdict.reason, verdict.detail)
+    checked, found = key == known.chosen, known.measured.get(key)
+    if key == known.loading:
+        return Row(key, name, "", _tr("Loading"), checked=checked)
     if verdict is None:
-        return Row(key, entry.name, "", _tr("Checking the vocabulary"), checked=checked)
+        return Row(key, name, "", _tr("Checking the vocabulary"), checked=checked)
+    advice = [reason.text for reason in (verdict.reason, verdict.detail) if reason is not None]
+    tried = verdict if found is None else measured.verdict(verdict, found)
+    row = _judged(key, name, tried, (_over(found), *advice), checked, found)
+    return _fitted(row, known.fits.get(key))
+
+
+def _offer_row(gettable: Gettable, known: Drafts) -> Row:
+    offer, verdict = gettable.offer, gettable.verdict
+    key = offer.repository
+    if verdict.level is Level.REFUSED:
+        return _refused(key, offer.name, verdict.reason)
+    # what belongs together is not broken over two lines
+    size = None if offer.size is None else words.gigabytes(offer.size).replace(" ", "\u00a0")
+    terms = ", ".join(part for part in (size, offer.licence) if part)
+    detail = verdict.detail.text if verdict.detail else ""
+    row = _judged(key, offer.name, verdict, (offer.repository, terms, detail), False, None)
+    told = f"{row.detail}; {terms}" if terms else row.detail
+    return replace(_fitted(row, known.fits.get(key)), detail=told, action="get", aside="")
+
+
+def _judged(
+    key: str,
+    name: str,
+    verdict: Verdict,
+    more: Sequence[str],
+    checked: bool,
+    found: Measurement | None,
+) -> Row:
+    """A row with its verdict; the tooltip says it and `more` in full."""
     word, detail = _split(verdict.reason.text)
-    return Row(key, entry.name, word, detail, _TONES[verdict.level], checked=checked)
+    said = dict.fromkeys((name, verdict.reason.text, *more))
+    tooltip = "\n".join(line for line in said if line)
+    return Row(key, name, word, detail, _TONES[verdict.level], tooltip, checked, _speed(found))
+
+
+def _fitted(row: Row, fit: Fit | None) -> Row:
+    if fit is None:
+        return row
+    return replace(row, fit=fit.reason.text, fit_tone=_FIT_TONES[fit.word])
+
+
+def _speed(found: Measurement | None) -> str:
+    return words.speed(found.tokens_per_second if found is not None else None)
+
+
+def _over(found: Measurement | None) -> str:
+    """On what a measured speed rests."""
+    if found is None:
+        return ""
+    said = {
+        "use": _tr("Measured in use over {tokens}, last on {date}"),
+        "bench": _tr("Measured over {tokens}, last by bench on {date}"),
+    }[found.by].format(tokens=words.tokens(found.tokens), date=found.date)
+    if found.plain is None:
+        return said
+    plain = _tr("{rate} without a draft").format(rate=words.speed(found.plain))
+    return f"{said}; {plain}"
+
+
+def _rank(entry: Entry, known: Drafts) -> tuple[float, int]:
+    """Measured ones by their speed, the others by the verdict; what is not judged stays last."""
+    found, verdict = known.measured.get(str(entry.path)), known.verdicts.get(entry.path)
+    rate = found.tokens_per_second if found is not None else 0.0
+    return -rate, len(_RANKS) if verdict is None else _RANKS.index(verdict.level)
 
 
 def _refused(key: str, name: str, reason: Reason, detail: Reason | None = None) -> Row:
@@ -121,10 +227,21 @@ def _refused(key: str, name: str, reason: Reason, detail: Reason | None = None) 
     return Row(key, name, word, rest, "refused", tooltip=(detail or reason).text)
 
 
+def _broken(entry: Entry, problem: Reason) -> Row:
+    """A model that cannot be used as it is on the disk; a download can go on."""
+    row = _refused(str(entry.path), entry.name, problem)
+    action: Action = "resume" if problem.code == UNFINISHED else ""
+    if entry.info is None:
+        return replace(row, action=action)
+    size = words.megabytes(entry.info.file_bytes)
+    told = f"{row.tooltip}\n{facts(entry.info)}, {size}"
+    return replace(row, action=action, aside=size, tooltip=told)
+
+
 def _split(text: str) -> tuple[str, str]:
     """ "Good: 15 times smaller" as its word and the rest; a sentence without one is all rest."""
     word, colon, rest = text.partition(": ")
-    return (word + ":", rest) if colon and len(word) <= 24 else ("", text)
+    return (word + ":", rest) if colon and len(word) <= LONGEST_WORD else ("", text)
 
 
 def _divided(fit: list[Row], unfit: list[Row], heading: str) -> tuple[Row, ...]:

@@ -6,19 +6,24 @@ thread.
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import resources
+from app import paths, places
 from engine import guidance
-from engine.api import ModelInfo, Progress
+from engine.api import Kind, ModelInfo, Precision, Progress
 from engine.errors import Cancelled, EngineError, Reason
 from engine.guidance import Level, Verdict
-from engine.library import inspect, scan, starter
+from engine.library import catalogue, scan, starter, watch
+from engine.library.candidates import head_verdict, setup
+from engine.library.catalogue import Catalogue
+from engine.library.index import Index
 from engine.library.scan import Entry
-from engine.vocabulary import Difference, Vocabulary, difference
+from engine.measured import Measured, Measurement, Setup
+from engine.vocabulary import Difference
 
 Report = Callable[[Progress], None]
 Stopped = Callable[[], bool]
@@ -45,6 +50,49 @@ class Judgement:
     verdict: Verdict
 
 
+@dataclass(frozen=True)
+class Gettable:
+    """A draft that could be fetched. `info`: the model that it likely is, None of a head."""
+
+    offer: catalogue.Offer
+    verdict: Verdict
+    info: ModelInfo | None
+
+
+@dataclass(frozen=True)
+class Running:
+    """A target as it runs. `drafts`: the precision in which each would run or does, by the path of
+    a model, "none" or "ngram"; those have None."""
+
+    target: Path
+    precision: Precision
+    device: str
+    drafts: Mapping[str, Precision | None]
+
+    def setup(self, key: str) -> Setup:
+        """What was or would be measured with a draft; asks for sizes and times of files."""
+        draft = key if self.drafts[key] is None else Path(key)
+        return setup(self.target, draft, self.precision, self.drafts[key], self.device)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An answer that was made with the draft `key`: its speed, and the share accepted."""
+
+    key: str
+    tokens_per_second: float
+    tokens: int
+    acceptance_rate: float | None
+
+
+@dataclass(frozen=True)
+class Known:
+    """What was measured here of a running target's drafts, by their key."""
+
+    running: Running
+    found: Mapping[str, Measurement]
+
+
 def guidance_table() -> Mapping[str, Any]:
     """The thresholds of a verdict."""
     table: Mapping[str, Any] = json.loads(resources.read_text("guidance.json"))
@@ -59,21 +107,38 @@ class ShelfLike(Protocol):
 
     def scan(self) -> list[Entry]: ...
 
+    def look_again(self) -> list[Entry] | None: ...
+
     def judge(self, target: Entry, draft: Entry, stopped: Stopped) -> Judgement: ...
+
+    def offers(self, target: ModelInfo, entries: Iterable[Entry]) -> list[Gettable]: ...
+
+    def known(self, running: Running, trial: Trial | None) -> Known: ...
 
     def refusal(self, target: ModelInfo) -> Reason | None: ...
 
     def fetch(self, report: Report, stopped: Stopped) -> Path: ...
 
+    def look_in(self, folders: Iterable[Path], store: Path) -> None: ...
+
 
 class Shelf:
     """The real one, over `folders`; the starter model goes into `store`."""
 
-    def __init__(self, folders: list[Path], store: Path, table: Mapping[str, Any]) -> None:
-        self._folders = folders
-        self._store = store
+    def __init__(
+        self, folders: Iterable[Path], store: Path, table: Mapping[str, Any], index: Index
+    ) -> None:
+        self.look_in(folders, store)
         self._table = table
-        self._vocabularies: dict[Path, Vocabulary] = {}
+        self._index = index
+        self._catalogue = Catalogue(json.loads(resources.read_text("catalogue.json")))
+        self._measured = Measured(paths.measured_file())
+        self._listed = self._last = watch.Stamp("", "")
+
+    def look_in(self, folders: Iterable[Path], store: Path) -> None:
+        """From the next look on, look in these. Called in the GUI thread while a lane may look."""
+        self._folders = tuple(folders)
+        self._store = store
 
     @property
     def offer(self) -> Offer:
@@ -83,7 +148,51 @@ class Shelf:
 
     def scan(self) -> list[Entry]:
         """What lies in the folders, broken entries with their problem."""
-        return scan.scan(self._folders)
+        folders = self._folders
+        self._listed = self._last = watch.stamp(folders)
+        return self._scanned(folders)
+
+    def look_again(self) -> list[Entry] | None:
+        """The models anew if the folders changed since and have come to rest; else None.
+
+        Of names that is: the same twice in a row. A file that grows is looked at when it no
+        longer does, so that a copy or download is not listed as broken again and again.
+        """
+        folders = self._folders
+        last, self._last = self._last, watch.stamp(folders)
+        now = self._last
+        if now == self._listed:
+            return None
+        named = now.names == last.names and now.names != self._listed.names
+        if not named and now != last:
+            return None
+        self._listed = now
+        return self._scanned(folders)
+
+    def offers(self, target: ModelInfo, entries: Iterable[Entry]) -> list[Gettable]:
+        """What the catalogue has for `target` that is not among `entries`, smallest first."""
+        found = []
+        for offer in self._catalogue.offers(target, entries):
+            verdict, info = catalogue.verdict(offer, target, self._table)
+            found.append(Gettable(offer, verdict, info))
+        return sorted(found, key=lambda g: (g.offer.size is None, g.offer.size, g.offer.name))
+
+    def known(self, running: Running, trial: Trial | None) -> Known:
+        """What was measured of the running target with each draft, the new `trial` included."""
+        if trial is not None:
+            self._measured.add(
+                running.setup(trial.key),
+                trial.tokens_per_second,
+                trial.tokens,
+                trial.acceptance_rate,
+            )
+        of = {key: self._measured.of(running.setup(key)) for key in running.drafts}
+        return Known(running, {key: found for key, found in of.items() if found is not None})
+
+    def _scanned(self, folders: Iterable[Path]) -> list[Entry]:
+        found = scan.scan(folders, self._index.info)
+        self._index.save()
+        return found
 
     def judge(self, target: Entry, draft: Entry, stopped: Stopped) -> Judgement:
         """The verdict on a pair of whole entries; reads both vocabularies. Raises Cancelled."""
@@ -91,7 +200,9 @@ class Shelf:
             raise Cancelled
         assert target.info is not None
         assert draft.info is not None
-        return Judgement(target.path, draft.path, self._verdict(target.info, draft.info))
+        verdict = self._verdict(target.info, draft.info)
+        self._index.save()
+        return Judgement(target.path, draft.path, verdict)
 
     def refusal(self, target: ModelInfo) -> Reason | None:
         """Why nothing can draft for this target, or None."""
@@ -99,9 +210,11 @@ class Shelf:
 
     def fetch(self, report: Report, stopped: Stopped) -> Path:
         """Get the starter model. Raises DownloadError or Cancelled."""
-        return starter.fetch(self._store, report, stopped)
+        return starter.fetch(places.require(self._store), report, stopped)
 
     def _verdict(self, target: ModelInfo, draft: ModelInfo) -> Verdict:
+        if draft.kind is Kind.HEAD:
+            return head_verdict(draft, target, self._catalogue)
         try:
             found = self._difference(target, draft)
         except EngineError as error:
@@ -117,9 +230,4 @@ class Shelf:
         # What is refused for its kind may have no vocabulary to read.
         if draft.path == target.path or guidance.draft_refusal(draft) is not None:
             return None
-        return difference(self._vocabulary(target.path), self._vocabulary(draft.path))
-
-    def _vocabulary(self, path: Path) -> Vocabulary:
-        if path not in self._vocabularies:
-            self._vocabularies[path] = inspect.read_vocabulary(path)
-        return self._vocabularies[path]
+        return self._index.difference(target.path, draft.path)

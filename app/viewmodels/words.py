@@ -33,6 +33,11 @@ def megabytes(number: int) -> str:
     return f"{number / 1e6:.0f} MB"
 
 
+def gigabytes(number: int) -> str:
+    """Bytes of a download whose size is a guess: "3.1 GB", "0.3 GB" (powers of ten)."""
+    return f"{max(number / 1e9, 0.1):.1f} GB"
+
+
 def gibibytes(number: int) -> str:
     """Bytes of memory: "1.6 GiB", "0.18 GiB" (powers of two)."""
     amount = number / 2**30
@@ -77,6 +82,23 @@ def duration(seconds: float) -> str:
 def pace(seconds: float) -> str:
     """Time of a round: "45 ms", "1.2 s"."""
     return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def coming(progress: Progress, rate: float) -> str:
+    """ "45 of 98 MB, 3.2 MB a second, 17 s left", with `rate` in bytes a second."""
+    text = amount(progress)
+    if rate <= 0 or not 0 < progress.done < progress.total:
+        return text
+    left = duration((progress.total - progress.done) / rate)
+    return _tr("{amount}, {rate} a second, {left} left").format(
+        amount=text, rate=f"{rate / 1e6:.1f} MB", left=left
+    )
+
+
+def waiting(progress: Progress) -> str:
+    """What is said while the hub wants to be left alone."""
+    left = duration(progress.total - progress.done)
+    return _tr("The hub asks to wait, {left} left").format(left=left)
 
 
 def amount(progress: Progress) -> str:

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from app import resources
 
-Kind = Literal["plain", "primary", "flat", "bare"]
+Kind = Literal["plain", "primary", "small", "flat", "bare"]
 
 
 def label(
@@ -45,6 +45,19 @@ def tooltip(text: str) -> str:
     return f"<qt>{html.escape(text).replace(chr(10), '<br>')}</qt>" if text else ""
 
 
+def device_name(name: str) -> str:
+    """A graphics card's name without its maker's, which all would begin with."""
+    return name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+
+
+def set_tone(widget: QWidget, tone: str) -> None:
+    """Another colour of a widget's text."""
+    if widget.property("tone") != tone:
+        widget.setProperty("tone", tone)
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
+
+
 def rule(*, vertical: bool = False) -> QFrame:
     """A one-pixel line."""
     line = QFrame()
@@ -63,6 +76,12 @@ class Glyph(QWidget):
         super().__init__()
         self._name, self._ink, self._size = name, ink, size
         self.setFixedSize(size, size)
+
+    def set_icon(self, name: str, ink: str) -> None:
+        """Another icon, in the colour named `ink`."""
+        if (name, ink) != (self._name, self._ink):
+            self._name, self._ink = name, ink
+            self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         ink = resources.colour(self._ink)

@@ -27,6 +27,7 @@ class ContextMeter(QWidget):
         self.setFixedHeight(20)
         bind(chat, Chat.used, self.update_meter)
         bind(models, Models.loaded, self.update_meter)
+        bind(models, Models.context, self.update_meter)
 
     def update_meter(self, *_: object) -> None:
         loaded = self._models.loaded
@@ -34,7 +35,7 @@ class ContextMeter(QWidget):
         if loaded is None:
             self._text.setText("")
             return
-        used, context = self._chat.used, loaded.context
+        used, context = self._chat.used, self._models.context
         self._meter.set_share(used / context if context else 0.0)
         said = self.tr("{used} of {context} tokens used")
         self._text.setText(said.format(used=words.grouped(used), context=words.grouped(context)))

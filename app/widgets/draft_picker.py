@@ -34,6 +34,7 @@ class DraftPicker(QWidget):
         self._build()
         self.options.clicked.connect(self._open)
         self.choices.chosen.connect(models.choose_draft)
+        self.choices.acted.connect(models.act)
         bind(models, Models.drafts, self.update_rows)
         bind(models, Models.settings, self.update_options)
 

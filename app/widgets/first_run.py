@@ -1,15 +1,16 @@
 """The first screen where there is no model: one offer, and its progress in the same place."""
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app import resources
 from app.viewmodels import words
 from app.viewmodels.alerts import Alert, Alerts
 from app.viewmodels.binding import bind
-from app.viewmodels.models import Fetching, Models
+from app.viewmodels.models import Models
 from app.viewmodels.rows import Row
-from app.widgets.common import Button, Glyph, Meter, label
+from app.viewmodels.starter import Fetching, Starter
+from app.widgets.common import Button, CardButton, Glyph, Meter, label, rule
 
 WIDTH = 480
 MOST_NAMED = 5
@@ -18,14 +19,19 @@ MOST_NAMED = 5
 class FirstRun(QWidget):
     """Get a model, then ask it something."""
 
+    hub_asked = Signal()
+    folders_asked = Signal()
+
     def __init__(self, models: Models, alerts: Alerts) -> None:
         super().__init__()
         self.setObjectName("page")
         self._models = models
         self._build()
-        self.get.clicked.connect(models.get_starter)
-        self.cancel.clicked.connect(models.cancel_starter)
-        bind(models, Models.fetching, self.update_fetching)
+        self.get.clicked.connect(models.starter.get)
+        self.cancel.clicked.connect(models.starter.cancel)
+        self.hub.clicked.connect(self.hub_asked)
+        self.folders.clicked.connect(self.folders_asked)
+        bind(models.starter, Starter.fetching, self.update_fetching)
         bind(models, Models.targets, self.update_broken)
         bind(alerts, Alerts.current, self.update_alert)
 
@@ -53,14 +59,14 @@ class FirstRun(QWidget):
         column.addStretch(3)
 
     def _offer(self) -> QFrame:
-        offer = self._models.offer
+        offer = self._models.starter.offer
         size = words.megabytes(offer.size)
         card = QFrame()
         card.setObjectName("offer")
         card.setFixedWidth(WIDTH)
         facts = self.tr("{size}, {licence}, runs on any computer")
-        inner = QVBoxLayout(card)
-        inner.setContentsMargins(20, 18, 20, 18)
+        inner = QVBoxLayout()
+        inner.setContentsMargins(20, 18, 20, 12)
         inner.setSpacing(0)
         inner.addWidget(label(offer.name, "title"))
         inner.addSpacing(2)
@@ -80,6 +86,21 @@ class FirstRun(QWidget):
         self._error = label("", "caption", "bad", wrap=True)
         inner.addSpacing(6)
         inner.addWidget(self._error)
+        self.hub = _way(
+            "search",
+            self.tr("Find a model on the Hub"),
+            self.tr("Sizes and memory are shown before anything is fetched"),
+        )
+        self.folders = _way(
+            "folder-open", self.tr("Add a folder of models"), self.tr("Safetensors and GGUF files")
+        )
+        outer = QVBoxLayout(card)
+        outer.setContentsMargins(1, 1, 1, 1)
+        outer.setSpacing(0)
+        outer.addLayout(inner)
+        for way in (self.hub, self.folders):
+            outer.addWidget(rule())
+            outer.addWidget(way)
         return card
 
     def _place(self, size: str) -> QStackedWidget:
@@ -121,7 +142,9 @@ class FirstRun(QWidget):
         """Models that were found and cannot be loaded, each with its reason."""
         broken = [row for row in rows if row.key and not row.usable]
         lines = [self.tr("Found, but cannot be loaded:")]
-        lines += [f"{row.name}. {row.word} {row.detail}".rstrip() for row in broken[:MOST_NAMED]]
+        lines += [
+            f"{row.name}. {f'{row.word} {row.detail}'.strip()}" for row in broken[:MOST_NAMED]
+        ]
         if len(broken) > MOST_NAMED:
             lines.append(self.tr("and {count} more").format(count=len(broken) - MOST_NAMED))
         self.broken.setText("\n".join(lines))
@@ -139,3 +162,21 @@ def _centred(widget: QWidget) -> QHBoxLayout:
     row.addWidget(widget)
     row.addStretch()
     return row
+
+
+def _way(icon: str, title: str, about: str) -> CardButton:
+    """Another way to a model."""
+    button = CardButton()
+    button.setAccessibleName(title)
+    button.setAccessibleDescription(about)
+    said = QVBoxLayout()
+    said.setSpacing(1)
+    said.addWidget(label(title))
+    said.addWidget(label(about, "caption", "text2"))
+    row = QHBoxLayout(button)
+    row.setContentsMargins(20, 9, 20, 9)
+    row.setSpacing(14)
+    row.addWidget(Glyph(icon))
+    row.addLayout(said, 1)
+    row.addWidget(Glyph("chevron-right"))
+    return button

@@ -1,17 +1,23 @@
-"""Target and draft, which scroll together, and the acceptance panel pinned below."""
+"""Target, draft and memory, which scroll together, and the acceptance panel pinned below."""
 
-from PySide6.QtCore import QRect, Qt, Signal
+from PySide6.QtCore import QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from app.viewmodels.binding import bind
+from app.viewmodels.fit import Fitting, View
 from app.viewmodels.models import Models
 from app.viewmodels.stats import Stats
 from app.widgets.acceptance import Acceptance
 from app.widgets.common import IconButton, label, rule
 from app.widgets.draft_picker import DraftPicker
+from app.widgets.memory_panel import MemoryPanel
 from app.widgets.target_picker import TargetPicker
 
 WIDTH = 352
+RIGHT = 15  # pixels beside the sections, where there is no scroll bar
+SETTLED = 800  # milliseconds after which no more room is made for the ways out
+ABOVE = 8  # pixels over a section that is scrolled to
 LOW = 640  # pixels; below, the acceptance panel keeps its numbers only
 
 
@@ -27,6 +33,8 @@ class Sidebar(QWidget):
         self.setFixedWidth(WIDTH)
         self.target = TargetPicker(models)
         self.drafts = DraftPicker(models)
+        self.memory = MemoryPanel(models.memory, models.choose_context)
+        self.memory.anyway.connect(models.load_anyway)
         self.acceptance = Acceptance(stats)
         self.acceptance.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         fold = IconButton(self.tr("Hide the sidebar"), "panel-right")
@@ -37,21 +45,28 @@ class Sidebar(QWidget):
         head.addWidget(fold)
         self._body = body = QWidget()
         body.setObjectName("sidebarBody")
-        column = QVBoxLayout(body)
-        column.setContentsMargins(16, 8, 15, 16)
+        self._column = column = QVBoxLayout(body)
+        column.setContentsMargins(16, 8, RIGHT, 16)
         column.setSpacing(0)
         column.addLayout(head)
         column.addSpacing(4)
         column.addWidget(self.target)
         column.addSpacing(14)
         column.addWidget(self.drafts)
+        column.addSpacing(16)
+        column.addWidget(self.memory)
         column.addStretch()
         self._scroll = scroll = QScrollArea()
         scroll.setWidgetResizable(True)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.setWidget(body)
+        scroll.verticalScrollBar().rangeChanged.connect(self._make_room)
         self.drafts.choices.stepped.connect(self._follow)
+        self._waits = False
+        self._turning = QTimer(self, singleShot=True, interval=SETTLED)
+        self._turning.timeout.connect(self._turn_to_memory)
+        bind(models.memory, Fitting.view, self._show_waiting)
         whole = QVBoxLayout()
         whole.setContentsMargins(0, 0, 0, 0)
         whole.setSpacing(0)
@@ -63,6 +78,24 @@ class Sidebar(QWidget):
         outer.setSpacing(0)
         outer.addWidget(rule(vertical=True))
         outer.addLayout(whole)
+
+    def _make_room(self, _: int, most: int) -> None:
+        """The scroll bar takes its place from the margin, so that nothing moves for it."""
+        bar = self._scroll.verticalScrollBar().sizeHint().width()
+        self._column.setContentsMargins(16, 8, RIGHT - bar if most else RIGHT, 16)
+        if self._turning.isActive():
+            self._turn_to_memory()
+            self._turning.start()
+
+    def _show_waiting(self, view: View | None) -> None:
+        """What was just chosen and waits for a word of the user is in sight."""
+        waits = view is not None and view.waits
+        if waits and not self._waits:
+            self._turning.start()
+        self._waits = waits
+
+    def _turn_to_memory(self) -> None:
+        self._scroll.verticalScrollBar().setValue(self.memory.y() - ABOVE)
 
     def _follow(self, row: QRect) -> None:
         """The row that the keyboard moved to is in sight."""

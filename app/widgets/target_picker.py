@@ -1,14 +1,25 @@
 """The card of the target: what runs, how, and the list to choose another from."""
 
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.viewmodels.binding import bind
+from app.viewmodels.fit import Fitting
 from app.viewmodels.models import Models
 from app.viewmodels.precisions import Badge
 from app.viewmodels.rows import facts
 from app.widgets.choices import ChoiceList
-from app.widgets.common import CardButton, Elided, Glyph, Meter, label, rule, tooltip
+from app.widgets.common import (
+    Button,
+    CardButton,
+    Elided,
+    Glyph,
+    Meter,
+    device_name,
+    label,
+    rule,
+    tooltip,
+)
 from app.widgets.popover import Popover
 from app.widgets.precision_picker import PrecisionPicker
 from engine.api import Loaded
@@ -21,6 +32,9 @@ class TargetPicker(QFrame):
     """Name and facts open the list; the precision is chosen below, the device told. The last
     lines say whether drafts can change an answer, and what was chosen for the user."""
 
+    more = Signal()  # models are to be got
+    folders_asked = Signal()
+
     def __init__(self, models: Models) -> None:
         super().__init__()
         self._models = models
@@ -28,11 +42,13 @@ class TargetPicker(QFrame):
         self._build()
         self.head.clicked.connect(self._open)
         self.choices.chosen.connect(self._choose)
+        self.choices.acted.connect(self._act)
         bind(models, Models.targets, self.choices.show_rows)
         bind(models, Models.loaded, self.update_target)
         bind(models, Models.loading, self.update_target)
         bind(models, Models.loading_share, self._meter.set_share)
         bind(models, Models.badge, self.update_badge)
+        bind(models.memory, Fitting.view, self.update_device)
 
     def _build(self) -> None:
         self.head = CardButton()
@@ -60,6 +76,30 @@ class TargetPicker(QFrame):
         self._popover.column.setContentsMargins(1, 4, 1, 4)
         self.choices = ChoiceList(self.tr("Targets"))
         self._popover.column.addWidget(self.choices)
+        self._popover.column.addWidget(rule())
+        self._popover.column.addLayout(self._more())
+
+    def _more(self) -> QHBoxLayout:
+        """The ways to the hub and to the folders, and how the hub stands in a word."""
+        self.get = Button(self.tr("Get models"), icon="download", kind="flat")
+        self.get.clicked.connect(self._popover.hide)
+        self.get.clicked.connect(self.more)
+        self.state = label("", "caption", "text2", tabular=True)
+        self.folders = Button(self.tr("Folders"), kind="flat")
+        self.folders.clicked.connect(self._popover.hide)
+        self.folders.clicked.connect(self.folders_asked)
+        row = QHBoxLayout()
+        row.setContentsMargins(6, 0, 12, 0)
+        row.addWidget(self.get)
+        row.addWidget(self.folders)
+        row.addStretch()
+        row.addWidget(self.state)
+        return row
+
+    def show_state(self, word: str) -> None:
+        """Say how the hub stands: offline, or how far a download is."""
+        self.state.setText(word)
+        self.get.setAccessibleDescription(word)
 
     def _told(self) -> QWidget:
         """Precision and device side by side."""
@@ -119,23 +159,44 @@ class TargetPicker(QFrame):
         for widget in (*self._rules, self._details, self._foot):
             widget.setVisible(loaded is not None)
         if loaded is not None:
-            self._device.show_text(self._device_words(loaded))
+            self.update_device()
             self.notes.setText("\n".join(note.text for note in loaded.notes))
             self.notes.setVisible(bool(loaded.notes))
         self.head.setAccessibleName(
             self.tr("Target: {name}").format(name=self._models.target_name or self.tr("none"))
         )
 
+    def update_device(self, *_: object) -> None:
+        """What the target runs on."""
+        if self._models.loaded is not None:
+            self._device.show_text(self._device_words(self._models.loaded))
+
     def _device_words(self, loaded: Loaded) -> str:
-        return self.tr("Processor") if loaded.device == "cpu" else loaded.device
+        """The card by its name, several by their number."""
+        if loaded.device == "cpu":
+            return self.tr("Processor")
+        view = self._models.memory.view
+        held = [
+            bar.device
+            for bar in (view.bars if view is not None else ())
+            if any(part.name == "target_weights" for part in bar.parts)
+        ]
+        if len(held) > 1:
+            return self.tr("{count} graphics cards").format(count=len(held))
+        return device_name(held[0]) if held else loaded.device
 
     def _open(self) -> None:
         below = self.head.mapToGlobal(QPoint(0, self.head.height())).y()
         room = self.screen().availableGeometry().bottom() - below - EDGE
-        self.choices.limit_height(max(room, LEAST))
+        others = self._popover.sizeHint().height() - self.choices.minimumHeight()
+        self.choices.limit_height(max(room - others, LEAST))
         self._popover.open_under(self.head)
         self.choices.setFocus(Qt.FocusReason.TabFocusReason)
 
     def _choose(self, key: str) -> None:
         self._popover.hide()
         self._models.choose_target(key)
+
+    def _act(self, key: str) -> None:
+        self._popover.hide()
+        self._models.act(key)

@@ -11,7 +11,8 @@ from engine.errors import Reason
 
 @dataclass(frozen=True)
 class Row(Way):
-    """One way of decoding, over all prompts: medians; `spread` is the middle half of the prompts.
+    """One way of decoding, over all prompts: medians; `spread` is the middle half of the prompts,
+    `tokens` how many were made in all.
 
     `speedup` is over the plain row of the same engine and precision, and so is `differing_ids`,
     for our rows. `memory_bytes` are weights and caches of target and draft; of transformers' rows
@@ -26,6 +27,7 @@ class Row(Way):
     time_to_first_token: float
     memory_bytes: int
     differing_ids: int | None
+    tokens: int
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ def _row(way: Way, runs: Sequence[Run], plain: Sequence[Run]) -> Row:
         time_to_first_token=statistics.median(a.time_to_first_token for a in answers),
         memory_bytes=max(run.memory_bytes for run in runs),
         differing_ids=_differing(runs, plain) if way.engine == "slipstream" else None,
+        tokens=sum(len(answer.ids) for answer in answers),
     )
 
 

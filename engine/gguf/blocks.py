@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import BinaryIO
+from typing import Any
 
 import gguf
 import numpy as np
@@ -16,7 +16,6 @@ CHUNK = 2**17
 
 
 def read_tensor(
-    file: BinaryIO,
     header: Header,
     info: TensorInfo,
     stopped: Callable[[], bool] = lambda: False,
@@ -29,25 +28,30 @@ def read_tensor(
     kind = gguf.GGMLQuantizationType(info.ggml_type)
     block, block_bytes = gguf.GGML_QUANT_SIZES[kind]
     values = np.empty(math.prod(info.shape), np.float32)
-    file.seek(info.offset)
-    for start in range(0, values.size, CHUNK):
-        if stopped():
-            raise Cancelled()
-        piece = values[start : start + CHUNK]
-        # As one long row: gguf takes 16 rows at a time, which are too few for numpy (measured).
-        data = np.frombuffer(file.read(piece.size // block * block_bytes), np.uint8)
-        if data.size * block != piece.size * block_bytes:
-            raise missing(header, info.name)
-        try:
-            piece[:] = gguf.dequantize(data, kind)
-        except NotImplementedError as error:
-            raise Unsupported(
-                "gguf_quantisation",
-                "{file} is quantised as {type}, which cannot be read.",
-                file=header.path.name,
-                type=kind.name,
-            ) from error
+    with header.files[info.part].open("rb") as file:
+        file.seek(info.offset)
+        for start in range(0, values.size, CHUNK):
+            if stopped():
+                raise Cancelled()
+            piece = values[start : start + CHUNK]
+            # As one long row: gguf takes 16 rows at a time, too few for numpy (measured).
+            data = np.frombuffer(file.read(piece.size // block * block_bytes), np.uint8)
+            if data.size * block != piece.size * block_bytes:
+                raise missing(header, info.name)
+            piece[:] = _numbers(data, kind, header)
     return torch.from_numpy(values).reshape(info.shape)
+
+
+def _numbers(data: "np.ndarray[Any, Any]", kind: Any, header: Header) -> Any:
+    try:
+        return gguf.dequantize(data, kind)
+    except NotImplementedError as error:
+        raise Unsupported(
+            "gguf_quantisation",
+            "{file} is quantised as {type}, which cannot be read.",
+            file=header.path.name,
+            type=kind.name,
+        ) from error
 
 
 def has(header: Header, tensor: str) -> bool:

@@ -11,6 +11,7 @@ from transformers import AutoConfig, PreTrainedConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from engine.errors import Incomplete, LoadError, Unsupported
+from engine.families import require_gguf, unsupported_setting
 from engine.gguf.blocks import has, missing, read_tensor
 from engine.gguf.tokenizer import eos_ids_of, token_id
 from engine.library.gguf import Header
@@ -95,14 +96,7 @@ class _Settings:
             raise self.refused(key)
 
     def refused(self, key: str) -> Unsupported:
-        return Unsupported(
-            "gguf_setting_unsupported",
-            "{file} uses the setting {key}, which is not supported for the architecture "
-            "{architecture}.",
-            file=self.file,
-            key=key,
-            architecture=self.architecture,
-        )
+        return unsupported_setting(self.file, key, self.architecture)
 
     def _bad(self, key: str, value: Any) -> LoadError:
         if isinstance(value, list):  # one value per layer: another architecture in disguise
@@ -117,12 +111,7 @@ class _Settings:
 
 def architecture_of(header: Header) -> Architecture:
     name = str(header.metadata.get("general.architecture"))
-    if name not in _ARCHITECTURES:
-        raise Unsupported(
-            "gguf_architecture",
-            "GGUF files of the architecture {architecture} cannot be loaded.",
-            architecture=name,
-        )
+    require_gguf(name)
     return _ARCHITECTURES[name]
 
 
@@ -213,8 +202,7 @@ def _check_rope_factors(header: Header, config: PreTrainedConfig) -> None:
 
 def _rope_factors(header: Header) -> torch.Tensor:
     info = next(t for t in header.tensors if t.name == ROPE_FACTORS)
-    with header.path.open("rb") as file:
-        return read_tensor(file, header, info)
+    return read_tensor(header, info)
 
 
 def _llama(settings: _Settings, header: Header, common: Mapping[str, Any]) -> dict[str, Any]:

@@ -78,8 +78,7 @@ class Reader:
     def read(self, name: str) -> torch.Tensor:
         """The parameter `name`, dequantised."""
         infos = self._plan[name]
-        with self._header.path.open("rb") as file:
-            values = [read_tensor(file, self._header, info, self._stopped) for info in infos]
+        values = [read_tensor(self._header, info, self._stopped) for info in infos]
         joined = torch.cat(values, dim=1) if len(values) > 1 else values[0]
         undone = _undone(self._architecture, self._config, infos[0].name, joined)
         return undone.reshape(self._shapes[name])

@@ -38,17 +38,26 @@ def bucket_of(position: int, context: int) -> int:
     return min(size, -(-context // 256) * 256)
 
 
+APART = Reason(
+    "layers_apart",
+    "The layers of this model do not all lie on one device, so its steps run one by one, which is "
+    "slower.",
+)
+
+
 class Graphs:
     """`compute(bucket)` on `device`, captured once for each bucket and then played.
 
-    Elsewhere than on CUDA, and where a capture fails, it is simply called; `notes` say so. What it
-    returns is overwritten by the next run.
+    Elsewhere than on CUDA, where it goes over several devices, and where a capture fails, it is
+    simply called; `notes` say of the last two. What it returns is overwritten by the next run.
     """
 
-    def __init__(self, compute: Callable[[int], torch.Tensor], device: torch.device) -> None:
+    def __init__(
+        self, compute: Callable[[int], torch.Tensor], device: torch.device, apart: bool = False
+    ) -> None:
         self._compute = compute
-        self.captures = device.type == "cuda"
-        self.notes: list[Reason] = []
+        self.captures = device.type == "cuda" and not apart
+        self.notes: list[Reason] = [APART] if apart else []
         self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, torch.Tensor]] = {}
         self._made_for = 0
 

@@ -5,14 +5,16 @@ nothing out of the folder: pickles and custom code are refused before anything e
 """
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from engine import families
 from engine.api import Kind, ModelInfo
 from engine.errors import Incomplete, LoadError, Unsafe, Unsupported
-from engine.library import families, files, formats, safetensors, sizes
+from engine.library import caches, files, formats, safetensors, sizes
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 UNFINISHED = (".incomplete", ".partial")
@@ -23,6 +25,8 @@ LARGEST = 2**31
 ATTENTION = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal")
 HEADS = ("lm_head.weight", "output.weight", "embed_out.weight")
 LICENCE_LINE = re.compile(r"""(license|license_name):[ \t]*["']?([^\s"']+)""")
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
+USED = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_k")
 EMBEDDING = re.compile(r"(embed_tokens|wte|embed_in|embeddings?|word_embeddings)\.weight$")
 
 Tensors = Mapping[str, safetensors.TensorInfo]
@@ -34,23 +38,30 @@ def describe(folder: Path, name: str) -> ModelInfo:
     if files.present(folder / ADAPTER) and not _has_weights(folder):
         return ModelInfo(name, folder, "safetensors", "adapter", Kind.ADAPTER)
     _refuse_pickles(folder)
-    _refuse_unfinished(folder)
+    _refuse_unfinished(folder, name)
     config = files.read_json(folder / "config.json")
-    text = config.get("text_config")
-    config = {**text, **config} if isinstance(text, dict) else config
-    model_type, kind = _family(config)
+    text, config = config.get("text_config"), families.text_config(config)
+    model_type, kind = family(config)
     quantisation = formats.method_of(config)
     headers = read_headers(folder)
+    layers = _number(config, "num_hidden_layers", "n_layer", "n_layers", "num_layers")
+    shapes = _shapes(headers, config)
+    text_shapes = sizes.of_text(shapes, layers)
+    parameters = _parameters(text_shapes, config) if shapes else None
     return ModelInfo(
         name,
         folder,
         "safetensors",
         model_type,
         kind,
-        # packed numbers cannot be counted
-        parameters=None if quantisation else _parameters(headers, config),
-        layers=_number(config, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        parameters=parameters,
+        active=sizes.active(
+            text_shapes, parameters or 0, _number(config, *EXPERTS), _number(config, *USED)
+        ),
+        apart=sum(map(math.prod, shapes.values())) - sum(map(math.prod, text_shapes.values())),
+        layers=layers,
         hidden_size=_number(config, "hidden_size", "n_embd", "d_model"),
+        intermediate_size=_number(config, "intermediate_size", "n_inner", "ffn_dim"),
         context=_number(config, "max_position_embeddings", "n_positions", "max_seq_len"),
         vocab_size=_number(config, "vocab_size"),
         recurrent=_recurrent(model_type, config, text),
@@ -58,8 +69,10 @@ def describe(folder: Path, name: str) -> ModelInfo:
         quantisation=quantisation,
         licence=_licence(folder),
         has_template=template(folder) is not None,
-        **({} if quantisation else _weights(headers, config)),
-        **sizes.caches_of_config(config, model_type),
+        **_weights(
+            sizes.held(shapes, layers) if model_type in families.WHOLE else text_shapes, config
+        ),
+        **caches.of_config(config, model_type),
     )
 
 
@@ -68,9 +81,13 @@ def refuse_code(folder: Path) -> None:
     for file in ("config.json", "tokenizer_config.json"):
         if not files.present(folder / file):
             continue
-        config = files.read_json(folder / file)
-        for part in (config, *(value for value in config.values() if isinstance(value, dict))):
-            _refuse_part(file, part)
+        refuse_config(file, files.read_json(folder / file))
+
+
+def refuse_config(file: str, config: Mapping[str, Any]) -> None:
+    """Raises Unsafe when the configuration in `file` names code, or files to load instead."""
+    for part in (config, *(value for value in config.values() if isinstance(value, dict))):
+        _refuse_part(file, part)
 
 
 def _refuse_part(file: str, config: Mapping[str, Any]) -> None:
@@ -138,7 +155,7 @@ def template(folder: Path) -> str | None:
     return None
 
 
-def _family(config: Mapping[str, Any]) -> tuple[str, Kind]:
+def family(config: Mapping[str, Any]) -> tuple[str, Kind]:
     """Model type and kind. Raises Unsupported for what cannot be run here."""
     model_type = config.get("model_type")
     if not isinstance(model_type, str) or not model_type:
@@ -162,9 +179,10 @@ def _has_weights(folder: Path) -> bool:
 
 def _refuse_pickles(folder: Path) -> None:
     """Raises Unsafe when the weights are there as pickles only."""
-    if any(path.suffix == ".safetensors" for path in folder.iterdir()) or _has_weights(folder):
+    every = files.listed(folder)
+    if any(path.suffix == ".safetensors" for path in every) or _has_weights(folder):
         return
-    for path in sorted(folder.iterdir()):
+    for path in every:
         if path.suffix.lower() in PICKLES:
             raise pickle(path.name)
 
@@ -178,17 +196,18 @@ def pickle(file: str) -> Unsafe:
     )
 
 
-def _refuse_unfinished(folder: Path) -> None:
+def _refuse_unfinished(folder: Path, name: str) -> None:
     """Raises Incomplete for an unfinished download and for a link that leads nowhere."""
-    for path in sorted(folder.iterdir()):
+    begun = any(leftovers(folder))
+    for path in files.listed(folder):
         needed = path.suffix in (".json", ".jinja", ".safetensors")
-        if needed and path.is_symlink() and not path.exists():
-            raise files.missing(path.name)
+        if needed and files.present(path) and not files.exists(path):
+            raise unfinished(path.name) if begun else files.missing(path.name)
         if path.suffix in UNFINISHED:
-            raise unfinished(path.name)
-    for path in sorted(_leftovers(folder)):
-        if not _has_weights(folder):
-            raise unfinished(path.name)
+            raise unfinished(path.stem)
+    if begun and not _has_weights(folder):
+        # these are named by a hash, which says nothing to anybody
+        raise unfinished(name)
 
 
 def unfinished(file: str) -> Incomplete:
@@ -196,11 +215,13 @@ def unfinished(file: str) -> Incomplete:
     return Incomplete("download_unfinished", "The download of {file} has not finished.", file=file)
 
 
-def _leftovers(folder: Path) -> Iterator[Path]:
-    """Where the hub's library keeps what it has not finished: of a local folder, of its cache."""
-    yield from (folder / ".cache" / "huggingface" / "download").glob("*.incomplete")
-    if folder.parent.name == "snapshots":
-        yield from (folder.parent.parent / "blobs").glob("*.incomplete")
+def leftovers(folder: Path) -> Iterator[Path]:
+    """Where the hub's library keeps what it has not finished: of a local folder, of its cache,
+    where an entry has no snapshot before the first file has come."""
+    entry = folder.parent.parent if folder.parent.name == "snapshots" else folder
+    for place in (folder / ".cache" / "huggingface" / "download", entry / "blobs"):
+        if files.is_folder(place):
+            yield from place.glob("*.incomplete")
 
 
 def _shards(folder: Path) -> dict[str, list[str]]:
@@ -208,7 +229,7 @@ def _shards(folder: Path) -> dict[str, list[str]]:
     if files.present(folder / SINGLE):
         return {SINGLE: []}
     if not files.present(folder / INDEX):
-        sharded = any(re.search(r"-of-\d+\.safetensors$", p.name) for p in folder.iterdir())
+        sharded = any(re.search(r"-of-\d+\.safetensors$", p.name) for p in files.listed(folder))
         raise files.missing(INDEX if sharded else SINGLE)
     promised = files.read_json(folder / INDEX, safetensors.HEADER_LIMIT).get("weight_map")
     if not isinstance(promised, dict) or not promised:
@@ -235,20 +256,24 @@ def _check_shard(shard: str) -> None:
         raise pickle(shard)
 
 
-def _parameters(headers: Mapping[Path, Tensors], config: Mapping[str, Any]) -> int:
-    """Numbers in all tensors; a head that is a copy of the embedding counts once."""
+def _shapes(headers: Mapping[Path, Tensors], config: Mapping[str, Any]) -> formats.Shapes:
+    """The shapes of all weights, unpacked; none where that is not known."""
     tensors = {name: tensor for header in headers.values() for name, tensor in header.items()}
-    total = sum(tensor.numel for tensor in tensors.values())
+    return formats.shapes(tensors, config) or {}
+
+
+def _parameters(shapes: formats.Shapes, config: Mapping[str, Any]) -> int:
+    """Numbers in all tensors; a head that is a copy of the embedding counts once."""
+    total = sum(map(math.prod, shapes.values()))
     if config.get("tie_word_embeddings") is not True:
         return total
-    shapes = {tensor.shape for name, tensor in tensors.items() if EMBEDDING.search(name)}
-    heads = (tensors[name] for name in HEADS if name in tensors)
-    return total - sum(head.numel for head in heads if head.shape in shapes)
+    tables = {shape for name, shape in shapes.items() if EMBEDDING.search(name)}
+    heads = (shapes[name] for name in HEADS if name in shapes)
+    return total - sum(math.prod(head) for head in heads if head in tables)
 
 
-def _weights(headers: Mapping[Path, Tensors], config: Mapping[str, Any]) -> sizes.Weights:
+def _weights(shapes: formats.Shapes, config: Mapping[str, Any]) -> sizes.Weights:
     """Numbers by kind of tensor. A head that the file lacks is the embedding."""
-    shapes = {name: tensor.shape for header in headers.values() for name, tensor in header.items()}
     tables = [name for name in shapes if EMBEDDING.search(name) and len(shapes[name]) == 2]
     table = max(tables, key=lambda name: shapes[name][0], default=None)
     head = next((name for name in HEADS if name in shapes), None)

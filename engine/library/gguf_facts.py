@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engine import families
 from engine.api import Kind, ModelInfo
 from engine.errors import Incomplete
-from engine.library import families, folder, sizes
+from engine.library import caches, folder, sizes
 from engine.library.gguf import Header, TensorInfo, read_header
 
 SIZE_LABEL = re.compile(r"(\d+(?:\.\d+)?)([KMBT])")
@@ -28,7 +29,7 @@ def describe(path: Path, name: str) -> ModelInfo:
     Raises what `gguf.read_header` raises, Incomplete for a file without architecture, and
     Unsupported for what does not continue text.
     """
-    header = read_header(path, skip_arrays=True)
+    header = read_header(path, arrays={})
     metadata = header.metadata
     architecture = _text(metadata, "general.architecture")
     if not architecture:
@@ -40,25 +41,33 @@ def describe(path: Path, name: str) -> ModelInfo:
         raise folder.not_causal(architecture)
     tensors = {tensor.name: tensor for tensor in header.tensors}
     shapes = {tensor.name: tensor.shape for tensor in header.tensors}
+    parameters = _parameters(tensors, _text(metadata, "general.size_label"))
     return ModelInfo(
         PACKAGING.sub("", (_text(metadata, "general.name") or "")[:NAME_LENGTH]) or name,
         path,
         "gguf",
         architecture,
         kind,
-        parameters=_parameters(tensors, _text(metadata, "general.size_label")),
+        parameters=parameters,
+        active=sizes.active(
+            shapes,
+            parameters,
+            _number(metadata, f"{architecture}.expert_count"),
+            _number(metadata, f"{architecture}.expert_used_count"),
+        ),
         layers=_number(metadata, f"{architecture}.block_count"),
         hidden_size=_number(metadata, f"{architecture}.embedding_length"),
+        intermediate_size=_number(metadata, f"{architecture}.feed_forward_length"),
         context=_number(metadata, f"{architecture}.context_length"),
         vocab_size=_vocab_size(metadata, architecture, tensors),
         recurrent=families.is_recurrent_gguf(architecture, metadata),
-        file_bytes=path.stat().st_size,
+        file_bytes=sum(file.stat().st_size for file in header.files),
         quantisation=_quantisation(header),
         licence=_text(metadata, "general.license"),
         has_template=bool(template(header)),
         # A file with an output matrix is loaded with two, be they copies of each other.
         **sizes.weights(shapes, "token_embd.weight", "output.weight", tied=False),
-        **sizes.caches_of_gguf(metadata, architecture),
+        **caches.of_gguf(metadata, architecture),
     )
 
 

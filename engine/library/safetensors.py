@@ -60,6 +60,20 @@ def read_header(path: Path) -> dict[str, TensorInfo]:
     return tensors
 
 
+def read_tensor(path: Path, tensor: TensorInfo, limit: int) -> bytes:
+    """The bytes of one small tensor of the file at `path`, as `read_header` found it.
+
+    Raises Incomplete when there are more than `limit`, or the file is cut off.
+    """
+    if tensor.end - tensor.begin > limit:
+        raise _misplaced(tensor.name, path)
+    start = 8 + int.from_bytes(files.read_start(path, 8), "little")
+    found = files.read_part(path, start + tensor.begin, tensor.end - tensor.begin)
+    if len(found) < tensor.end - tensor.begin:
+        raise _misplaced(tensor.name, path)
+    return found
+
+
 def _tensor(name: str, entry: Any, path: Path) -> TensorInfo:
     """One checked row of the header: its bytes are as many as type and shape say."""
     fields = entry if isinstance(entry, dict) else {}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from huggingface_hub import constants
 
 from app import resources, start
 from tests.fakes import FakeShelf, ScriptedSession
@@ -11,8 +12,12 @@ Open = Callable[..., start.Program]
 
 
 @pytest.fixture
-def open_program(qtbot) -> Iterator[Open]:
+def open_program(qtbot, monkeypatch) -> Iterator[Open]:
     """Opens the program and waits until its model is loaded and its draft chosen."""
+    # A pretended shelf may fetch; what asks the real network says so itself.
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", "/nonexistent")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     opened = []
 
     def opening(
@@ -36,6 +41,7 @@ def open_program(qtbot) -> Iterator[Open]:
         program.window.close()
         program.worker.close()
         program.window.deleteLater()
-        for part in (program.stats, program.chat, program.models, program.alerts, program.worker):
+        parts = (program.hub, program.stats, program.chat, program.models, program.alerts)
+        for part in (*parts, program.worker):
             part.deleteLater()
         qtbot.wait(1)

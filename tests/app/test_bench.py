@@ -9,6 +9,8 @@ from app import bench, cli, paths
 from app.__main__ import main
 from engine.bench import contenders
 from engine.bench.report import Report, Row
+from engine.library.candidates import setup
+from engine.measured import Measured
 from tests.folders import IM_END, tiny_config, write_model
 
 
@@ -83,6 +85,44 @@ def test_bench_writes_its_table_and_its_json(measure, tmp_path):
     assert "times plain" in heads
     assert "differing" not in heads
     assert last == "differing ids: 0"
+
+
+def known(library, draft):
+    """What was kept of the draft, whatever the precision that the engine took."""
+    target = library / "tiny"
+    draft = library / draft if draft == "weak" else draft
+    table = Measured(paths.measured_file())
+    setups = (setup(target, draft, p, p, "cpu") for p in ("fp32", "bf16", "int8", "int4"))
+    return next((found for found in map(table.of, setups) if found is not None), None)
+
+
+def test_what_was_measured_is_known_to_the_lists_of_drafts(library, measure, tmp_path):
+    out = tmp_path / "out.json"
+    measure("--draft", "ngram", "--draft-length", "4,auto", "--device", "cpu", "--json", str(out))
+    rows = {(r["drafter"], r["draft_length"]): r for r in json.loads(out.read_text())["rows"]}
+    plain, pair, ngram = (known(library, draft) for draft in ("none", "weak", "ngram"))
+    automatic = rows["model", "auto"]
+    assert pair.tokens_per_second == automatic["tokens_per_second"]
+    assert pair.acceptance_rate == automatic["acceptance_rate"]
+    assert pair.tokens == automatic["tokens"]
+    assert pair.times_plain == pytest.approx(automatic["speedup"])
+    assert plain.tokens_per_second == rows["none", None]["tokens_per_second"]
+    assert {found.by for found in (plain, pair, ngram)} == {"bench"}
+    before = paths.measured_file().read_bytes()
+    measure("--draft", "ngram", "--draft-length", "4,auto", "--device", "cpu", "--json", str(out))
+    assert paths.measured_file().read_bytes() == before
+
+
+def test_a_comparison_with_another_engine_is_not_kept(library, measure):
+    code, _ = measure("--draft-length", "4", "--device", "cpu", "--against", "transformers")
+    assert code == 0
+    assert not paths.measured_file().exists()
+
+
+def test_a_draft_that_never_drafted_is_not_kept(library, measure):
+    measure("--max-tokens", "1", "--device", "cpu")
+    assert known(library, "none") is not None
+    assert known(library, "weak") is None
 
 
 def test_equal_ids_and_accepted_drafts_end_with_0(measure):
@@ -166,6 +206,7 @@ def test_a_draft_of_another_precision_and_strange_name_is_shown_as_it_is():
         time_to_first_token=0.25,
         memory_bytes=3 << 29,
         differing_ids=0,
+        tokens=96,
     )
     report = Report("m", "cpu", 1, 8, 1, [row], 0)
     line = bench.visible(bench.table(report, True)).splitlines()[1]

@@ -13,7 +13,8 @@ from app.worker import Job
 from engine.api import Chunk, Progress
 from engine.errors import DownloadError, DraftRefused, LoadError, Reason
 from engine.guidance import Level
-from engine.library import inspect
+from engine.library import index
+from engine.library.index import Index
 from tests.fakes import DRAFT, FOREIGN, TARGET, FakeShelf, ScriptedSession, chunks_of, entries
 
 
@@ -28,11 +29,11 @@ def test_the_first_start_offers_the_starter_and_ends_with_it_loaded(qtbot, open_
     assert program.window.first_run.isVisible()
     shelf.hold.clear()
     program.window.first_run.get.click()
-    qtbot.waitUntil(lambda: program.models.fetching is not None)
+    qtbot.waitUntil(lambda: program.models.starter.fetching is not None)
     qtbot.waitUntil(lambda: program.window.first_run.cancel.isVisible())
-    qtbot.waitUntil(lambda: program.models.fetching.share > 0.6)
-    assert "60 of 98 MB" in program.models.fetching.text
-    assert "left" in program.models.fetching.text
+    qtbot.waitUntil(lambda: program.models.starter.fetching.share > 0.6)
+    assert "60 of 98 MB" in program.models.starter.fetching.text
+    assert "left" in program.models.starter.fetching.text
     shelf.hold.set()
     qtbot.waitUntil(lambda: program.models.loaded is not None)
     assert session.loads == [FOREIGN]
@@ -44,10 +45,10 @@ def test_a_cancelled_download_shows_the_offer_again(qtbot, open_program):
     program = open_program(ScriptedSession(), shelf, wait=False)
     qtbot.waitUntil(lambda: program.models.first_run)
     shelf.hold.clear()
-    program.models.get_starter()
-    qtbot.waitUntil(lambda: program.models.fetching is not None)
+    program.models.starter.get()
+    qtbot.waitUntil(lambda: program.models.starter.fetching is not None)
     program.window.first_run.cancel.click()
-    qtbot.waitUntil(lambda: program.models.fetching is None)
+    qtbot.waitUntil(lambda: program.models.starter.fetching is None)
     assert program.window.first_run.get.isVisible()
     assert program.alerts.current is None
 
@@ -57,7 +58,7 @@ def test_a_failed_download_says_why(qtbot, open_program):
     shelf.fetch_error = DownloadError("no_network", "There is no connection.")
     program = open_program(ScriptedSession(), shelf, wait=False)
     qtbot.waitUntil(lambda: program.models.first_run)
-    program.models.get_starter()
+    program.models.starter.get()
     qtbot.waitUntil(lambda: program.alerts.current is not None)
     assert program.window.first_run._error.text() == "There is no connection."
     assert program.window.first_run.get.isVisible()
@@ -314,8 +315,8 @@ def test_a_vocabulary_that_cannot_be_read_refuses_the_draft(monkeypatch, tmp_pat
     def fail(path):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(inspect, "read_vocabulary", fail)
-    shelf = Shelf([], tmp_path, {})
+    monkeypatch.setattr(index, "read_vocabulary", fail)
+    shelf = Shelf([], tmp_path, {}, Index(None))
     target, draft = entries()[:2]
     verdict = shelf.judge(target, draft, lambda: False).verdict
     assert verdict.level is Level.REFUSED

@@ -125,6 +125,19 @@ def test_a_model_written_and_loaded_gives_the_same_logits(tmp_path, name):
     torch.testing.assert_close(logits(again), logits(model), atol=tolerance, rtol=tolerance)
 
 
+def test_a_split_model_gives_the_same_logits(tmp_path):
+    architecture, _, _, extra = MODELS["llama"]
+    model = made("llama")
+    weights = list(converted(model, architecture).items())
+    for number in range(3):
+        facts = settings(model.config) | extra if number == 0 else {}
+        facts |= {"split.no": number, "split.count": 3}
+        path = tmp_path / f"m-{number + 1:05d}-of-00003.gguf"
+        write_gguf(path, architecture, facts, dict(weights[number::3]))
+    again = loaded(read_header(tmp_path / "m-00002-of-00003.gguf"))
+    torch.testing.assert_close(logits(again), logits(model), atol=0, rtol=0)
+
+
 @pytest.mark.parametrize(("quantisation", "step"), [("Q8_0", 1 / 127), ("Q4_0", 1 / 8)])
 def test_quantised_weights_are_within_a_step(tmp_path, quantisation, step):
     model = made("llama")

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from engine.errors import Incomplete, LoadError, Unsupported
-from engine.library.gguf import TensorInfo, read_header
+from engine.library import gguf as module
+from engine.library.gguf import BLOCKS, TensorInfo, read_header
 from tests.gguf_files import ARRAY, F32, STRING, U32, pair, raw_file, tensor, text, texts
 
 NAME = pair("general.name", STRING, text("tiny"))
@@ -51,19 +52,68 @@ def test_long_arrays_can_be_left_out(tmp_path):
     short = texts("general.tags", ["x"])
     path = raw_file(tmp_path / "m.gguf", [NAME, LONG, scores, short], [tensor("a", [1])], bytes(4))
     assert read_header(path).metadata["tokenizer.ggml.tokens"][1999] == "token 1999"
-    light = read_header(path, skip_arrays=True)
+    light = read_header(path, arrays={})
     assert light.metadata == {"general.name": "tiny", "general.tags": ["x"]}
     assert light.tensors == read_header(path).tensors
+    one = read_header(path, arrays={"scores": 1500}).metadata
+    assert len(one["scores"]) == 1500
+    assert "tokenizer.ggml.tokens" not in one
 
 
-@pytest.mark.parametrize("skip", [False, True])
-def test_a_file_cut_off_anywhere_is_incomplete(tmp_path, skip):
+def test_a_vocabulary_that_was_walked_is_passed_over_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_walked", module._Walked())
+    walked = []
+    real = module._Cursor._strings
+
+    def strings(self, count, part, *, keep):
+        walked.append(count)
+        return real(self, count, part, keep=keep)
+
+    monkeypatch.setattr(module._Cursor, "_strings", strings)
+    count, tensors = pair("x", U32, bytes(4)), [tensor("a", [1])]
+    one = raw_file(tmp_path / "one.gguf", [LONG], tensors, bytes(4))
+    two = raw_file(tmp_path / "two.gguf", [count, LONG], tensors, bytes(4))
+    read_header(one, arrays={})
+    assert 2000 in walked
+    walked.clear()
+    light = read_header(two, arrays={})
+    assert 2000 not in walked
+    assert light.tensors == read_header(two).tensors
+
+
+def test_a_vocabulary_that_only_looks_like_one_walked_is_walked(tmp_path, monkeypatch):
+    """Another length between the same count, beginning, end and size: damaged, and said to be."""
+    monkeypatch.setattr(module, "_walked", module._Walked())
+    path = raw_file(tmp_path / "m.gguf", [LONG], [tensor("a", [1])], bytes(4))
+    read_header(path, arrays={})
+    data = bytearray(path.read_bytes())
+    data[data.index(b"token 1000") - 1] = 255
+    path.write_bytes(data)
+    with pytest.raises(Incomplete):
+        read_header(path, arrays={})
+    cut = tmp_path / "cut.gguf"
+    cut.write_bytes(data[: len(data) // 2])
+    with pytest.raises(Incomplete, match="cut off"):
+        read_header(cut, arrays={})
+
+
+def test_few_vocabularies_are_remembered(tmp_path, monkeypatch):
+    memory = module._Walked()
+    monkeypatch.setattr(module, "_walked", memory)
+    for i in range(module.MOST_WALKED + 5):
+        words = texts("tokens", [f"{i} {j}" for j in range(module.SHORT_ARRAY + 1)])
+        read_header(raw_file(tmp_path / "m.gguf", [words], [], b""), arrays={})
+    assert len(memory._known) == module.MOST_WALKED
+
+
+@pytest.mark.parametrize("arrays", [None, {}])
+def test_a_file_cut_off_anywhere_is_incomplete(tmp_path, arrays):
     whole = small_file(tmp_path / "m.gguf").read_bytes()
     for length in range(len(whole)):
         path = tmp_path / "cut.gguf"
         path.write_bytes(whole[:length])
         with pytest.raises(Incomplete) as caught:
-            read_header(path, skip_arrays=skip)
+            read_header(path, arrays=arrays)
         assert caught.value.code == ("gguf_magic" if length < 24 else "gguf_cut_off")
 
 
@@ -140,12 +190,65 @@ def test_a_cut_off_tensor_is_named(tmp_path):
         ({"version": 4}, "version 4"),
         ({"version": 0x03000000}, "version"),  # written for a big-endian machine
         ({"tensors": [tensor("odd", [32], 250)]}, "250"),
-        ({"pairs": [pair("split.count", U32, struct.pack("<I", 3))]}, "3 parts"),
     ],
 )
 def test_what_is_sound_but_not_supported_is_said(tmp_path, changes, word):
     with pytest.raises(Unsupported, match=word):
         read_header(raw_file(tmp_path / "m.gguf", data=bytes(64), **changes))
+
+
+def split_set(folder, count=3, **changes):
+    """A set of `count` parts with a tensor each; `changes` to a part's number or count."""
+    for number in range(count):
+        stated = {"no": number, "count": count} | changes.get(f"part{number}", {})
+        pairs = [pair(f"split.{k}", U32, struct.pack("<I", v)) for k, v in stated.items()]
+        pairs += [NAME] if number == 0 else []
+        path = folder / f"x-{number + 1:05d}-of-{count:05d}.gguf"
+        raw_file(path, pairs, [tensor(changes.get("name", f"t{number}"), [8])], data=bytes(32))
+    return folder / f"x-00001-of-{count:05d}.gguf"
+
+
+@pytest.mark.parametrize("asked", [1, 2, 3])
+def test_a_split_set_is_read_as_one_whichever_part_is_named(tmp_path, asked):
+    split_set(tmp_path)
+    header = read_header(tmp_path / f"x-0000{asked}-of-00003.gguf")
+    assert header.metadata["general.name"] == "tiny"
+    assert [(t.name, t.part) for t in header.tensors] == [("t0", 0), ("t1", 1), ("t2", 2)]
+    assert [f.name for f in header.files] == [f"x-0000{n}-of-00003.gguf" for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("part", [1, 2, 3])
+def test_a_missing_part_is_named(tmp_path, part):
+    first = split_set(tmp_path)
+    (tmp_path / f"x-0000{part}-of-00003.gguf").unlink()
+    with pytest.raises(Incomplete, match=f"Part {part} of x-00001"):
+        read_header(first)
+
+
+def test_a_part_under_another_name_lacks_the_others(tmp_path):
+    path = split_set(tmp_path).rename(tmp_path / "renamed.gguf")
+    with pytest.raises(Incomplete, match="Part 2"):
+        read_header(path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"part1": {"no": 2}},
+        {"part1": {"count": 4}},
+        {"part2": {"no": 0}},
+        {"name": "same"},
+        {"part0": {"tensors.count": 7}},
+    ],
+)
+def test_parts_that_do_not_belong_together_are_damaged(tmp_path, changes):
+    with pytest.raises(Incomplete, match="damaged"):
+        read_header(split_set(tmp_path, **changes))
+
+
+def test_a_file_that_is_only_named_like_a_part_of_one_is_itself(tmp_path):
+    path = small_file(tmp_path / "x-00001-of-00001.gguf")
+    assert read_header(path).files == (path,)
 
 
 def test_other_files_are_no_gguf(tmp_path):
@@ -155,7 +258,7 @@ def test_other_files_are_no_gguf(tmp_path):
         with pytest.raises(Incomplete, match="not a GGUF"):
             read_header(path)
     for path in (tmp_path / "absent.gguf", tmp_path):
-        with pytest.raises(Incomplete, match="cannot be read"):
+        with pytest.raises(Incomplete, match=r"cannot be read|is missing"):
             read_header(path)
 
 
@@ -172,3 +275,9 @@ def test_reading_a_header_loads_neither_torch_nor_transformers(tmp_path):
         "sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", script, str(path)]).returncode == 0
+
+
+def test_the_sizes_of_blocks_are_the_librarys():
+    from gguf.constants import GGML_QUANT_SIZES
+
+    assert {int(kind): sizes for kind, sizes in GGML_QUANT_SIZES.items()} == BLOCKS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.api import Kind, ModelInfo
-from engine.guidance import Level, draft_refusal, drafting_refusal, judge_pair
+from engine.guidance import Level, draft_refusal, drafting_refusal, head_refusal, judge_pair
 from engine.library.inspect import inspect, read_vocabulary
 from engine.vocabulary import Difference, difference
 from tests.folders import byte_tokenizer_json, tokenizer_config, write_bare, write_json
@@ -133,3 +133,45 @@ def test_another_end_token_is_no_obstacle(tmp_path):
     ours, theirs = write_bare(tmp_path / "a", eos_token_id=259), write_bare(tmp_path / "b")
     write_json(ours / "tokenizer_config.json", tokenizer_config(eos_token="<|im_end|>"))
     assert pair_level(ours, theirs) is not Level.REFUSED
+
+
+@pytest.mark.parametrize("row", TABLE["largest_draft"]["pairs"])
+def test_thresholds_never_contradict_the_published_table(row):
+    """What it names as worth using is no warning; where it names nothing, everything is one."""
+    target = row["target"] / 1e9
+    if row["draft"] is None:
+        assert judge(target, 0.1).level is Level.WARN
+    else:
+        assert judge(target, row["draft"] / 1e9).level in (Level.GOOD, Level.CAUTION)
+
+
+@pytest.mark.parametrize("row", TABLE["largest_draft"]["pairs"])
+def test_the_published_table_says_where_it_comes_from(row):
+    assert "LM Studio" in TABLE["largest_draft"]["source"]
+    assert TABLE["largest_draft"]["date"]
+    assert row["target"] > (row["draft"] or 0)
+
+
+@pytest.mark.parametrize("draft", [0.494, 1.54, None])
+def test_a_verdict_by_size_carries_the_published_table(draft):
+    assert judge(7.7, draft).detail.text == (
+        "Largest useful draft for a target, as LM Studio publishes it: "
+        "3B: none, 7B: 1B, 14B: 3B, 32B: 7B"
+    )
+
+
+def test_a_head_is_named_after_its_target():
+    assert head_refusal("Qwen3 8B").text == "Head for Qwen3 8B: cannot be used yet"
+    unknown = head_refusal(None)
+    assert unknown.text == "Head for an unknown model: cannot be used yet"
+    assert unknown == draft_refusal(model(0.1, kind=Kind.HEAD))
+
+
+def test_of_a_mixture_the_parameters_in_use_count():
+    """30B of which 3.3B work at a token: a 0.6B draft is 5.5 times smaller, not 50."""
+    mixture = model(30.5, "target", active=3_300_000_000)
+    verdict = judge_pair(mixture, model(0.6, "draft"), None, TABLE)
+    assert verdict.level is Level.WARN
+    assert "3.3 billion" in verdict.reason.text
+    dense = judge_pair(model(30.5, "target"), model(0.6, "draft"), None, TABLE)
+    assert dense.level is Level.GOOD

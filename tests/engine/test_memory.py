@@ -59,20 +59,20 @@ def test_a_tied_output_matrix_counts_once_but_where_it_is_packed(precision):
 
 
 def test_a_window_holds_no_more_than_itself():
-    assert cache_bytes(SMALL, 10, 2) == 2 * (64 * 10 + 64 * 10)
-    assert cache_bytes(SMALL, 100, 2) == 2 * (64 * 100 + 64 * 16)
+    assert cache_bytes(SMALL, 10, 2, "mps") == 2 * (64 * 10 + 64 * 10)
+    assert cache_bytes(SMALL, 100, 2, "mps") == 2 * (64 * 100 + 64 * 16)
 
 
 def test_keys_and_values_stay_in_32_bits_on_a_cpu_and_that_is_said():
     for precision in ("bf16", "fp16", "int8", "int4"):
         found = estimate(SMALL, precision, "cpu", 100)
-        assert (found.cache_precision, found.cache) == ("fp32", cache_bytes(SMALL, 100, 4))
+        assert (found.cache_precision, found.cache) == ("fp32", cache_bytes(SMALL, 100, 4, "cpu"))
         assert "32 bits" in found.reason.text
     assert estimate(SMALL, "fp32", "cpu", 100).reason is None
 
 
 def test_elsewhere_keys_and_values_follow_the_precision():
-    found = {p: cache_precision(p, "cuda") for p in ("fp32", "bf16", "fp16", "int8", "int4")}
+    found = {p: cache_precision(SMALL, p, "cuda") for p in ("fp32", "bf16", "fp16", "int8", "int4")}
     assert found == {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16", "int8": "bf16", "int4": "bf16"}
     assert estimate(SMALL, "int8", "cuda", 100).reason is None
 
@@ -93,7 +93,7 @@ def test_what_the_files_do_not_say_is_unknown():
 
 def cache_of(tmp_path: Path, context: int, **config: object) -> int | None:
     folder = write_bare(tmp_path / "m", **config)
-    return cache_bytes(inspect(folder), context, 2)
+    return cache_bytes(inspect(folder), context, 2, "mps")
 
 
 def test_windows_of_some_layers_are_not_the_whole_context(tmp_path):
@@ -176,7 +176,25 @@ def test_the_estimate_is_what_a_tiny_model_allocates(tmp_path, family):
     info = inspect(folder)
     assert within(sum(allocated.values()), weight_bytes(info, "fp32", "cuda"))
     # a windowed layer of transformers keeps one token less than its window
-    assert within(held, cache_bytes(info, 101, 4))
+    assert within(held, cache_bytes(info, 101, 4, "mps"))
+
+
+@pytest.mark.parametrize("window", [1, 128, 129, 300, 512, 2047, 4096])
+@pytest.mark.parametrize("context", [100, 2048, 8192])
+def test_a_window_on_the_processor_is_given_what_was_said(window, context):
+    import torch
+
+    from engine.cache import Buffers
+    from engine.roles import PREFILL_CHUNK
+
+    layer = Buffers(window, context)
+    for start in range(0, context, PREFILL_CHUNK):
+        if start:
+            layer.drop_oldest()
+        fed = torch.zeros(1, 1, min(PREFILL_CHUNK, context - start), 1)
+        layer.update(fed, fed)
+    info = replace(SMALL, cache_widths=(2,), cache_windows=(window,))
+    assert layer.keys.shape[2] * 2 == cache_bytes(info, context, 1, "cpu")
 
 
 @pytest.mark.parametrize("tied", [True, False])

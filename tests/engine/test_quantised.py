@@ -10,6 +10,7 @@ from engine import quantised
 from engine.errors import Unsupported
 from engine.library import formats
 from engine.library.inspect import inspect
+from engine.library.scan import scan
 from engine.loading import load
 from tests.folders import tiny_config, write_json, write_model
 
@@ -88,17 +89,24 @@ def test_fp8_is_read_back_on_the_cpu(folder, tmp_path, precision):
         ({"quant_method": "torchao"}, "torchao"),
     ],
 )
-def test_a_missing_package_is_named(folder, present, settings, package):
+def test_a_missing_package_is_named_before_a_weight_is_read(folder, present, settings, package):
+    """MEM-2: in the library, with what the files take, and by whoever loads it all the same."""
     present()
-    with pytest.raises(Unsupported, match=f"To read them, {package} must be installed") as caught:
-        inspect(with_settings(folder, settings))
-    assert caught.value.code == "quantised_folder"
+    path = with_settings(folder, settings)
+    (entry,) = (entry for entry in scan([folder.parent]) if entry.path == path)
+    said = f"Cannot run on this computer: needs {package} for weights quantised with "
+    assert entry.problem.text.startswith(said)
+    assert entry.info.file_bytes == (path / "model.safetensors").stat().st_size
+    with pytest.raises(Unsupported, match=said):
+        load(path, cache_folder=folder)
 
 
 def test_only_what_is_missing_is_named(folder, present):
     present("optimum")
-    with pytest.raises(Unsupported, match="To read them, gptqmodel must be installed"):
-        inspect(with_settings(folder, {"quant_method": "gptq"}))
+    with pytest.raises(Unsupported, match="needs gptqmodel for"):
+        formats.require(inspect(with_settings(folder, {"quant_method": "gptq"})).quantisation)
+    formats.require("Q4_K_M")
+    formats.require(None)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +128,8 @@ def test_a_format_for_graphics_cards_is_refused_on_the_cpu(folder, present, tmp_
 
 
 def test_packed_numbers_are_not_counted(folder, present):
-    present("gptqmodel")
-    info = inspect(with_settings(folder, {"quant_method": "awq"}))
+    present("hqq")
+    info = inspect(with_settings(folder, {"quant_method": "hqq"}))
     assert (info.parameters, info.linear, info.embedding) == (None, None, None)
 
 

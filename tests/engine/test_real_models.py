@@ -3,6 +3,7 @@
 CI has the starter model only; the true pair of 1.5B and 0.5B is for a developer's machine.
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -12,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from engine.api import Drafting, Finish, Message, Sampling
+from engine.loading import load
 from engine.session import Session
+from tests.measure.memory import fit, hold
 
 pytestmark = pytest.mark.real_model
 
@@ -130,3 +133,53 @@ def test_the_true_pair_answers_as_the_target_alone(cache):
     session.load_target(model(TARGET), precision="fp32")
     assert_equal(session, model(DRAFT), PROMPTS, 48)
     session.close()
+
+
+SMALLEST = "gemma-3-270m.q4_k_m.gguf"
+ALL = (STARTER, SMALLEST, DRAFT, TARGET)
+
+
+def within(expected, found):
+    return abs(found / expected - 1) <= 0.03
+
+
+@pytest.mark.parametrize("precision", ["int8", "bf16", "fp32"])
+@pytest.mark.parametrize("name", ALL)
+def test_what_a_model_takes_is_what_was_said(cache, name, precision):
+    """Must show 1 of the issue on fit."""
+    with contextlib.closing(load(model(name), cache_folder=cache, precision=precision)) as one:
+        for context in (2048, 8192):
+            said = fit(model(name), "--precision", precision, "--context", context)["parts"]
+            assert within(one.model.memory_bytes, said["target_weights"])
+            assert within(hold(one.model, context), said["target_kv"])
+
+
+@pytest.mark.parametrize("precision", ["int8", "bf16", "fp32"])
+def test_a_pair_takes_what_its_models_take(precision):
+    for context in (2048, 8192):
+        options = ("--precision", precision, "--context", context)
+        alone, draft = (fit(model(name), *options)["parts"] for name in (TARGET, DRAFT))
+        both = fit(model(TARGET), "--draft", model(DRAFT), *options)
+        assert both["parts"]["target_weights"] == alone["target_weights"]
+        assert both["parts"]["target_kv"] == alone["target_kv"]
+        assert both["parts"]["draft_weights"] == draft["target_weights"]
+        assert both["parts"]["draft_kv"] == draft["target_kv"]
+        assert both["need"] == sum(both["parts"].values())
+
+
+def test_of_four_models_only_the_twin_drafts_for_the_true_target(tmp_path, monkeypatch):
+    """Must show 2 of the issue on fit, from a cold cache and without torch."""
+    for name in ALL:
+        model(name)
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
+    command = [sys.executable, "-X", "importtime", "-m", "app", "drafts", "--json"]
+    done = subprocess.run([*command, str(model(TARGET))], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "torch" not in {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    here = {row["path"]: row for row in json.loads(done.stdout) if row["path"] is not None}
+    twin = here.pop(str(model(DRAFT)))
+    assert (twin["compatible"], twin["advice"]) == (True, "warn")
+    assert round(twin["ratio"], 1) == 3.1
+    for name in (STARTER, SMALLEST):
+        assert here[str(model(name))]["compatible"] is False
+        assert "Other vocabulary" in here[str(model(name))]["reason"]

@@ -227,6 +227,20 @@ def test_each_answer_leaves_a_line_in_the_log(session, folders, caplog):
     assert f"mean len = {usage.tokens_per_round:.2f}" in line
 
 
+def test_each_answer_leaves_its_memory_in_the_log_as_estimated_and_as_held(
+    session, folders, caplog
+):
+    session.choose_draft(folders / "weak")
+    with caplog.at_level("INFO", logger="engine.session"):
+        answer(session)
+    lines = [line for line in caplog.messages if "MiB estimated" in line]
+    assert len(lines) == 2
+    held = session.target.model.cache.nbytes / 2**20
+    assert f"{session.target.model.cache.length} tokens: " in lines[0]
+    assert f"{held:.1f} held" in lines[0]
+    assert f"{session.target.loaded.memory_bytes / 2**20:.1f} held" in lines[0]
+
+
 def test_a_second_turn_feeds_only_what_is_new(session):
     first = answer(session)
     told = Message("assistant", text_of(first), tuple(ids_of(first)), vocabulary(session))

@@ -58,6 +58,26 @@ def test_a_folder_without_an_output_matrix_has_a_tied_one(tmp_path):
     assert facts(folder)[2:4] == (262 * 64, 0)
 
 
+def test_experts_in_one_stack_are_experts(tmp_path):
+    shapes = {
+        "model.embed_tokens.weight": [262, 64],
+        "model.layers.0.mlp.experts.gate_up_proj": [4, 32, 64],
+        "model.layers.0.mlp.experts.down_proj": [4, 64, 16],
+        "model.layers.0.mlp.experts.down_proj_bias": [4, 64],
+    }
+    info = inspect(write_bare(tmp_path / "m", shapes))
+    assert info.experts == info.linear == 4 * 32 * 64 + 4 * 64 * 16
+    assert (info.linear_rows, info.other) == (4 * 32 + 4 * 64, 4 * 64)
+
+
+def test_a_second_table_of_tokens_is_a_table(tmp_path):
+    shapes = {
+        "model.embed_tokens.weight": [262, 64],
+        "model.embed_tokens_per_layer.weight": [262, 32],
+    }
+    assert facts(write_bare(tmp_path / "m", shapes))[2:] == (262 * 96, 0, 0)
+
+
 def test_weights_without_an_embedding_are_unknown(tmp_path):
     assert facts(write_bare(tmp_path / "m")) == (None,) * 5
 
@@ -92,9 +112,42 @@ def test_the_layers_of_a_gguf_alternate_as_its_family_has_it(tmp_path, architect
     assert set(windows) <= {0, 32}
 
 
-def test_a_window_of_unknown_layers_is_unknown(tmp_path):
+def test_a_window_of_unknown_layers_counts_in_none(tmp_path):
     keys = KEYS | {"llama__attention__sliding_window": 32}
-    assert caches(write_gguf(tmp_path / "x.gguf", SHAPES, **keys)) == (None, None)
+    assert caches(write_gguf(tmp_path / "x.gguf", SHAPES, **keys))[1] == (0,) * 12
+
+
+@pytest.mark.parametrize(
+    ("architecture", "settings", "full"),
+    [
+        ("gpt-oss", {"sliding_window": 32}, {1, 3, 5, 7, 9, 11}),
+        ("cohere2", {"sliding_window": 32}, {3, 7, 11}),
+        ("exaone4", {"sliding_window": 32}, {3, 7, 11}),
+        ("olmo2", {"sliding_window": 32}, {3, 7, 11}),
+        ("olmo2", {}, set(range(12))),
+        ("gemma3n", {"sliding_window": 32}, {4, 9}),
+        ("llama4", {"chunk_size": 32}, {3, 7, 11}),
+        ("something", {"sliding_window": 32}, set(range(12))),
+    ],
+)
+def test_windows_of_a_gguf_that_is_only_planned_with(tmp_path, architecture, settings, full):
+    keys = {key.replace("llama", architecture): value for key, value in KEYS.items()}
+    keys |= {f"{architecture}__attention__{key}": value for key, value in settings.items()}
+    path = write_gguf(tmp_path / "x.gguf", SHAPES, architecture=architecture, **keys)
+    windows = caches(path)[1]
+    assert {i for i, window in enumerate(windows) if window == 0} == full
+    assert set(windows) <= {0, 32}
+
+
+def test_windowed_layers_of_a_gguf_have_a_size_of_their_own_and_the_last_ones_keep_nothing(
+    tmp_path,
+):
+    keys = {key.replace("llama", "gemma4"): value for key, value in KEYS.items()}
+    sizes_of = {"key_length": 16, "value_length": 16, "key_length_swa": 4, "value_length_swa": 4}
+    settings = sizes_of | {"sliding_window": 32, "shared_kv_layers": 5}
+    keys |= {f"gemma4__attention__{key}": value for key, value in settings.items()}
+    path = write_gguf(tmp_path / "x.gguf", SHAPES, architecture="gemma4", **keys)
+    assert caches(path)[0] == (*[2 * 8] * 5, 2 * 32, 2 * 8, *[0] * 5)
 
 
 def test_layers_that_share_a_cache_keep_nothing(tmp_path):
@@ -116,7 +169,6 @@ def test_layers_that_share_a_cache_keep_nothing(tmp_path):
         {"layer_types": ["full_attention", "linear_attention"]},
         {"layer_types": [["full_attention"], {}]},
         {"sliding_window": 8, "sliding_window_pattern": "LLLG"},
-        {"global_head_dim": 512},
     ],
 )
 def test_what_a_configuration_leaves_open_is_unknown(tmp_path, damage):

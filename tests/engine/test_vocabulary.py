@@ -162,3 +162,12 @@ def test_the_fingerprint_tells_vocabularies_apart():
     ]  # fmt: skip
     assert len({vocabulary.fingerprint for vocabulary in different}) == len(different)
     assert plain(b"a").fingerprint == plain(b"a").fingerprint
+
+
+def test_of_a_long_text_the_beginning_is_said():
+    e, face = "é".encode(), "😀".encode()
+    found = difference(plain(b"x" * 10_000_000), plain(e * 10_000))
+    assert found == Difference(0, "x" * 40 + "…", "é" * 40 + "…")
+    assert difference(plain(e * 40), plain(b"y")).target == "é" * 40
+    # four bytes each, and nothing is cut through
+    assert difference(plain(face * 41), plain(b"y")).target == "😀" * 40 + "…"

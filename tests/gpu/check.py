@@ -29,7 +29,7 @@ from engine.devices import gpus, release
 from engine.drafters.base import Drafter, NoDrafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.errors import Reason
-from engine.library import sizes
+from engine.library import caches, sizes
 from engine.library.formats import installed
 from engine.memory import estimate
 from engine.model import LanguageModel
@@ -385,7 +385,7 @@ def facts(bench: Bench) -> ModelInfo:
         "safetensors",
         "llama",
         **sizes.weights(shapes, "model.embed_tokens.weight", "lm_head.weight", False),
-        **sizes.caches_of_config(config, "llama"),
+        **caches.of_config(config, "llama"),
     )
 
 

@@ -1,0 +1,148 @@
+"""Everything that might draft for a target: judged, fitted, and never left out without a reason.
+
+Knows headers, vocabularies, the catalogue and what was measured; loads no weights.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine import guidance, measured
+from engine.api import Kind, ModelInfo, Precision
+from engine.errors import EngineError
+from engine.fit import USUAL_CONTEXT, Fit, Pair, Room
+from engine.guidance import Level, Verdict
+from engine.library import catalogue, heads
+from engine.library.catalogue import Catalogue, Offer
+from engine.library.index import Index, identity
+from engine.library.inspect import is_same, resolve
+from engine.library.scan import Entry
+from engine.measured import Measured, Measurement, Setup
+from engine.placement import judge_over
+
+LONGEST_NAME = 100
+_ORDER = {Level.GOOD: 0, Level.EVEN: 1, Level.CAUTION: 2, Level.WARN: 3, Level.REFUSED: 4}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What candidates are judged by. `table` is that of `guidance.judge_pair`; target and draft
+    would both run in `precision`, in `rooms` of one kind."""
+
+    table: Mapping[str, Any]
+    catalogue: Catalogue
+    measured: Measured
+    rooms: Sequence[Room]
+    precision: Precision
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model, head or adapter as a draft. `path` None: it would have to be fetched.
+
+    `ratio` is how many times smaller than the target it is, None where a size is not known or it
+    is refused; `fit` of the two together, None where it is refused; `measured` None where it was
+    never tried here.
+    """
+
+    name: str
+    path: Path | None
+    kind: str
+    verdict: Verdict
+    ratio: float | None = None
+    fit: Fit | None = None
+    measured: Measurement | None = None
+
+
+def candidates(
+    target: Path, entries: Iterable[Entry], index: Index, terms: Terms
+) -> list[Candidate]:
+    """All `entries` but the target itself, and then what the catalogue has; both with those first
+    that can draft, by measured speed, advice and size. Raises what `inspect` raises of the target.
+    """
+    entries = list(entries)
+    info = index.info(target)
+    others = [e for e in entries if not is_same(e.path, target)]
+    here = [candidate(info, entry, index, terms) for entry in others]
+    there = [_offered(o, info, terms) for o in terms.catalogue.offers(info, entries)]
+    return [*sorted(here, key=_rank), *sorted(there, key=_rank)]
+
+
+def candidate(target: ModelInfo, entry: Entry, index: Index, terms: Terms) -> Candidate:
+    """One entry, judged as a draft for `target`; a broken one is refused with what is wrong."""
+    draft = entry.info
+    if draft is None or entry.problem is not None:
+        assert entry.problem is not None
+        refused = Verdict(Level.REFUSED, entry.problem)
+        kind = Kind.UNKNOWN if draft is None else draft.kind
+        return Candidate(entry.name, entry.path, kind, refused)
+    advice = _advice(target, draft, index, terms)
+    if advice.level is Level.REFUSED:
+        return Candidate(entry.name, entry.path, draft.kind, advice)
+    precision, device = terms.precision, terms.rooms[0].device
+    found = terms.measured.of(setup(target.path, draft.path, precision, precision, device))
+    said = advice if found is None else measured.verdict(advice, found)
+    ratio = guidance.ratio(target, draft)
+    fit = _fit(target, draft, terms)
+    return Candidate(entry.name, entry.path, draft.kind, said, ratio, fit, found)
+
+
+def setup(
+    target: Path,
+    draft: str | Path,
+    precision: Precision,
+    draft_precision: Precision | None,
+    device: str,
+) -> Setup:
+    """The setup of models at these paths, `draft` may be "none" or "ngram"; asks for the sizes and
+    times of their files."""
+    if isinstance(draft, Path):
+        return Setup(identity(target), identity(draft), precision, draft_precision, device)
+    return Setup(identity(target), draft, precision, None, device)
+
+
+def head_verdict(head: ModelInfo, target: ModelInfo, catalogue: Catalogue) -> Verdict:
+    """Why a head on disk cannot draft, naming the model that it was made for: by the head's name,
+    else by its own configuration; and what speaks against this target, where something does."""
+    path = resolve(head.path)
+    name = catalogue.made_for(head) or _short(heads.made_for(path))
+    return Verdict(Level.REFUSED, guidance.head_refusal(name), heads.fault(path, target))
+
+
+def _short(stated: str | None) -> str | None:
+    """The name in what a file states, which may be a repository or somebody's path."""
+    if stated is None or not stated.isprintable():
+        return None
+    return stated.rstrip("/").rpartition("/")[2][:LONGEST_NAME] or None
+
+
+def _advice(target: ModelInfo, draft: ModelInfo, index: Index, terms: Terms) -> Verdict:
+    if draft.kind is Kind.HEAD:
+        return head_verdict(draft, target, terms.catalogue)
+    try:
+        # what is refused for its kind may have no vocabulary to read
+        refused = is_same(draft.path, target.path) or guidance.draft_refusal(draft) is not None
+        found = None if refused else index.difference(target.path, draft.path)
+    except EngineError as error:
+        return Verdict(Level.REFUSED, error.reason)
+    return guidance.judge_pair(target, draft, found, terms.table)
+
+
+def _offered(offer: Offer, target: ModelInfo, terms: Terms) -> Candidate:
+    said, info = catalogue.verdict(offer, target, terms.table)
+    if info is None:
+        return Candidate(offer.repository, None, offer.kind, said)
+    ratio, fit = guidance.ratio(target, info), _fit(target, info, terms)
+    return Candidate(offer.repository, None, offer.kind, said, ratio, fit)
+
+
+def _fit(target: ModelInfo, draft: ModelInfo, terms: Terms) -> Fit:
+    context = min(target.context or USUAL_CONTEXT, USUAL_CONTEXT)
+    pair = Pair(target, terms.precision, context, draft, terms.precision)
+    return judge_over(pair, terms.rooms)
+
+
+def _rank(found: Candidate) -> tuple[float, int, float, str]:
+    rate = found.measured.tokens_per_second if found.measured else 0.0
+    return -rate, _ORDER[found.verdict.level], -(found.ratio or 0), found.name.lower()

@@ -1,0 +1,336 @@
+"""The commands that look at models and load none: models, drafts, fit."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app import paths
+from app.__main__ import main
+from engine.library.candidates import setup
+from engine.measured import Measured
+from tests.folders import write_bare, write_gguf, write_json, write_model
+
+PARTS = {"target_weights", "target_kv", "draft_weights", "draft_kv", "work", "overhead"}
+FIT = {"parts", "others", "need", "free", "verdict", "reason", "kv_type"}
+DRAFT = {
+    "name", "path", "kind", "compatible", "advice", "reason", "ratio", "fit", "measured",
+}  # fmt: skip
+TWIN = {"model.embed_tokens.weight": [262, 64], "model.layers.0.self_attn.q_proj.weight": [64, 64]}
+
+
+@pytest.fixture
+def library(tmp_path):
+    """A target, a smaller twin, one with another vocabulary, an adapter and a broken folder."""
+    folder = tmp_path / "library"
+    folder.mkdir()
+    write_model(folder / "target")
+    write_bare(folder / "twin", TWIN)
+    write_gguf(
+        folder / "foreign.gguf",
+        {"token_embd.weight": [256, 64], "blk.0.attn_q.weight": [64, 64]},
+        general__name="Foreign",
+        tokenizer__ggml__model="gpt2",
+        tokenizer__ggml__tokens=["x", "y"],
+    )
+    (folder / "lora").mkdir()
+    write_json(folder / "lora" / "adapter_config.json", {})
+    (folder / "broken").mkdir()
+    write_json(folder / "broken" / "config.json", {"model_type": "llama"})
+    return folder
+
+
+def said(capsys, *arguments):
+    assert main([str(argument) for argument in arguments]) == 0
+    return capsys.readouterr().out
+
+
+def told(capsys, *arguments):
+    return json.loads(said(capsys, *arguments, "--json"))
+
+
+def test_models_lists_all_and_says_what_is_wrong(library, capsys):
+    found = {row["name"]: row for row in told(capsys, "models", "--models", library)}
+    assert set(found) == {"target", "twin", "Foreign", "lora", "broken"}
+    assert found["lora"]["kind"] == "adapter"
+    assert found["broken"]["problem"] == "model.safetensors is missing."
+    assert found["target"]["problem"] is None
+    table = said(capsys, "models", "--models", library)
+    assert "model.safetensors is missing." in table
+    assert all(name in table for name in found)
+
+
+def test_an_empty_library_has_a_sentence(capsys):
+    assert "No model was found" in said(capsys, "models")
+    assert told(capsys, "models") == []
+
+
+def test_drafts_lists_who_can_and_who_cannot_with_a_reason(library, capsys):
+    rows = told(capsys, "drafts", library / "target", "--models", library)
+    assert all(row.keys() == DRAFT for row in rows)
+    found = {row["name"]: row for row in rows}
+    assert "target" not in found
+    assert found["twin"]["compatible"]
+    assert found["twin"]["advice"] == "warn"
+    assert found["twin"]["fit"] in ("fits", "tight", "unknown")
+    for name in ("Foreign", "lora", "broken"):
+        assert not found[name]["compatible"]
+        assert found[name]["advice"] is None
+        assert found[name]["fit"] is None
+    assert "differs from token 0 on" in found["Foreign"]["reason"]
+    assert "adapter" in found["lora"]["reason"]
+    table = said(capsys, "drafts", library / "target", "--models", library)
+    assert table.index("twin") < table.index("Cannot draft for this target") < table.index("lora")
+
+
+def try_out(library, rate, *, plain=None):
+    """As if the twin had been measured with the target, as `drafts` would run them here."""
+    table = Measured(paths.measured_file())
+    pair = library / "target", library / "twin"
+    for device, precision in (("cpu", "int8"), ("cuda", "bf16"), ("mps", "bf16"), ("xpu", "bf16")):
+        tried = setup(*pair, precision, precision, device)
+        table.add(tried, rate, 200, 0.71, "bench")
+        if plain is not None:
+            table.add(tried.plain, plain, 200, by="bench")
+
+
+@pytest.mark.parametrize(
+    ("plain", "advice", "reason", "times"),
+    [
+        (6.0, "good", "Good: 1.5 times plain, 71 % accepted", 1.5),
+        (9.0, None, "1.0 times plain, 71 % accepted", 1.0),
+        (12.0, "warn", "Slower here: 0.8 times plain", 0.75),
+        (None, "warn", "unlikely to be faster; 71 % accepted", None),
+    ],
+)
+def test_what_was_measured_here_is_said_instead(library, capsys, plain, advice, reason, times):
+    try_out(library, 9.0, plain=plain)
+    rows = {row["name"]: row for row in told(capsys, "drafts", library / "target")}
+    twin = rows.pop("twin")
+    assert twin["compatible"]
+    assert twin["advice"] == advice
+    assert twin["reason"].endswith(reason)
+    assert twin["measured"]["tokens_per_second"] == 9.0
+    assert twin["measured"]["times_plain"] == times
+    assert twin["measured"]["by"] == "bench"
+    assert all(row["measured"] is None for row in rows.values())
+    table = said(capsys, "drafts", library / "target")
+    assert reason in table
+    assert "9.0" in table
+
+
+def test_what_was_measured_is_forgotten_when_the_draft_changes(library, capsys):
+    try_out(library, 9.0, plain=6.0)
+    write_bare(library / "twin", {**TWIN, "model.norm.weight": [64]})
+    rows = {row["name"]: row for row in told(capsys, "drafts", library / "target")}
+    assert rows["twin"]["measured"] is None
+    assert rows["twin"]["advice"] == "warn"
+
+
+def test_the_fastest_draft_stands_first(library, capsys):
+    write_bare(library / "a", {"model.embed_tokens.weight": [262, 64]})
+    assert told(capsys, "drafts", library / "target")[0]["name"] == "a"
+    try_out(library, 9.0)
+    assert told(capsys, "drafts", library / "target")[0]["name"] == "twin"
+
+
+@pytest.mark.parametrize(
+    ("folder", "config", "said_of"),
+    [
+        ("Qwen3-8B-speculator.eagle3", {}, "Qwen3 8B"),
+        ("mine", {"speculators_config": {"verifier": {"name_or_path": "o/Big-70B"}}}, "Big-70B"),
+        ("mine", {"speculators_config": {"verifier": {"name_or_path": 5}}}, "an unknown model"),
+        (
+            "mine",
+            {"speculators_config": {"verifier": {"name_or_path": "\x1b"}}},
+            "an unknown model",
+        ),
+        ("mine", {"draft_vocab_size": 32_000}, "an unknown model"),
+    ],
+)
+def test_a_head_is_named_after_the_model_that_it_was_made_for(
+    library, capsys, folder, config, said_of
+):
+    write_bare(library / folder, **{"draft_vocab_size": 32_000, **config})
+    rows = {row["name"]: row for row in told(capsys, "drafts", library / "target")}
+    head = rows[folder]
+    assert head["reason"] == f"Head for {said_of}: cannot be used yet"
+    assert (head["kind"], head["compatible"], head["advice"]) == ("head", False, None)
+
+
+def test_what_speaks_against_a_head_is_kept_for_whoever_asks(tmp_path):
+    from engine.library.candidates import head_verdict
+    from engine.library.catalogue import Catalogue
+    from engine.library.inspect import inspect
+
+    head = inspect(write_bare(tmp_path / "head", hidden_size=48, draft_vocab_size=262))
+    target = inspect(write_bare(tmp_path / "target"))
+    verdict = head_verdict(head, target, Catalogue({"targets": [], "drafts": []}))
+    assert verdict.reason.text == "Head for an unknown model: cannot be used yet"
+    assert verdict.detail.text == "Made for a model of width 48; this target has 64"
+
+
+def test_what_the_catalogue_has_stands_below_what_is_here(library, capsys):
+    (library / "target").rename(library / "Qwen2.5-7B-Instruct")
+    rows = told(capsys, "drafts", library / "Qwen2.5-7B-Instruct")
+    places = [row["path"] is None for row in rows]
+    assert places == sorted(places)
+    offer = next(row for row in rows if row["name"] == "Qwen/Qwen2.5-0.5B-Instruct")
+    assert offer["compatible"]
+    assert "to get" in said(capsys, "drafts", library / "Qwen2.5-7B-Instruct")
+
+
+def test_a_folder_to_look_through_must_be_there(library, capsys):
+    (library / "notes.txt").write_text("x")
+    for command in (["models"], ["drafts", "x"], ["fit", "x"]):
+        for wrong, said_of in (("nowhere", "is not there"), ("notes.txt", "neither a folder nor")):
+            with pytest.raises(SystemExit) as ended:
+                main([*command, "--models", str(library / wrong)])
+            assert ended.value.code == 2
+            assert said_of in capsys.readouterr().err
+
+
+def test_a_model_or_a_file_can_be_looked_at_alone(library, capsys):
+    for path, name in ((library / "target", "target"), (library / "foreign.gguf", "Foreign")):
+        assert [row["name"] for row in told(capsys, "models", "--models", path)] == [name]
+
+
+def test_a_name_cannot_pass_for_a_row(library, capsys):
+    forged = "good\nfake  model  1 B\u2028\u202egnp\u2066\x1b[31m"
+    write_gguf(library / "forged.gguf", {"token_embd.weight": [2, 64]}, general__name=forged)
+    (library / "forged").mkdir()
+    write_json(library / "forged" / "config.json", {"model_type": forged})
+    for command in (["models", "--models", library], ["drafts", library / "target"]):
+        table = said(capsys, *command)
+        assert not set("\u2028\u202e\u2066\x1b") & set(table)
+        assert "good␊fake" in table
+        assert not any(line.startswith("fake") for line in table.splitlines())
+        rows = told(capsys, *command)
+        assert any(row["name"] == forged for row in rows)
+
+
+def test_names_that_are_no_text_are_printed(library, capsysbinary, monkeypatch):
+    path = os.path.join(os.fsencode(library), b"bad\xff.gguf")
+    write_gguf(Path(os.fsdecode(path)), {"token_embd.weight": [2, 64]})
+    (library / os.fsdecode(b"worse\xff.gguf")).write_bytes(b"GGUF")
+    for encoding in ("utf-8", "ascii", "cp1252"):
+        for command in (["models", "--models", library], ["drafts", library / "target"]):
+            for more in ([], ["--json"]):
+                out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+                monkeypatch.setattr(sys, "stdout", out)
+                assert main([*map(str, command), *more]) == 0
+                out.flush()
+                text = out.buffer.getvalue().decode(encoding)
+                assert "bad" in text
+                if more:
+                    assert os.fsdecode(path) in {row["path"] for row in json.loads(text)}
+
+
+def test_only_a_path_as_target_brings_its_folder(library, capsys, monkeypatch):
+    hub = library.parent / "hub"
+    snapshots = hub / "models--org--cached" / "snapshots"
+    for commit in ("a" * 40, "b" * 40):
+        write_bare(snapshots / commit)
+    (hub / "models--org--cached" / "refs").mkdir()
+    (hub / "models--org--cached" / "refs" / "main").write_text("a" * 40)
+    rows = told(capsys, "drafts", "cached", "--models", hub)
+    assert [row["path"] for row in rows if row["path"]] == []
+    beside = told(capsys, "drafts", snapshots / ("a" * 40), "--models", hub)
+    assert [row["path"] for row in beside if row["path"]] == [str(snapshots / ("b" * 40))]
+
+
+def test_a_target_is_not_its_own_draft_by_whichever_way(library, capsys, monkeypatch):
+    (library.parent / "link").symlink_to(library)
+    (library / "again.gguf").symlink_to(library / "foreign.gguf")
+    monkeypatch.chdir(library)
+    for target, hidden in (("target", {"target"}), ("foreign.gguf", {"Foreign", "again"})):
+        for given in (target, f"../link/{target}", str(library / target)):
+            rows = told(capsys, "drafts", given, "--models", library, "--models", "../link")
+            shown = [row["name"] for row in rows if row["path"]]
+            assert len(shown) == len(set(shown))
+            assert not hidden & set(shown)
+            assert "twin" in shown
+
+
+def test_the_target_itself_is_refused_by_whichever_way(library):
+    from engine.guidance import judge_pair
+    from engine.library.inspect import inspect
+
+    (library / "again").symlink_to(library / "target")
+    judged = judge_pair(inspect(library / "target"), inspect(library / "again"), None, {})
+    assert judged.reason.code == "own_draft"
+
+
+def test_what_was_measured_is_known_by_a_relative_path_too(library, capsys, monkeypatch):
+    try_out(library, 9.0, plain=6.0)
+    monkeypatch.chdir(library)
+    rows = {row["name"]: row for row in told(capsys, "drafts", "target")}
+    assert rows["twin"]["measured"]
+
+
+def test_a_path_as_target_brings_its_folder(library, capsys):
+    assert {row["name"] for row in told(capsys, "drafts", library / "target")} >= {"twin", "lora"}
+
+
+def test_fit_adds_up_and_says_each_part(library, capsys):
+    found = told(
+        capsys, "fit", library / "target", "--draft", library / "twin",
+        "--context", 256, "--precision", "fp32", "--device", "cpu",
+    )  # fmt: skip
+    assert found.keys() == FIT
+    assert found["parts"].keys() == PARTS
+    assert found["need"] == sum(found["parts"].values())
+    assert found["kv_type"] == "fp32"
+    assert found["parts"]["overhead"] == 0
+    assert found["verdict"] in ("fits", "tight")
+    # 2 layers, 2 key heads of 16, keys and values of 4 bytes
+    assert found["parts"]["target_kv"] == 2 * 2 * 2 * 16 * 256 * 4
+
+
+def test_fit_without_a_draft_has_nothing_of_one(library, capsys):
+    found = told(capsys, "fit", library / "target", "--device", "cpu")
+    assert found["parts"]["draft_weights"] == found["parts"]["draft_kv"] == 0
+
+
+def test_a_lower_precision_takes_less(library, capsys):
+    needs = [
+        told(capsys, "fit", library / "target", "--device", "cpu", "--precision", precision)["need"]
+        for precision in ("fp32", "bf16", "int8")
+    ]
+    assert needs == sorted(needs, reverse=True)
+    assert len(set(needs)) == 3
+
+
+def test_what_does_not_fit_says_what_would_help(library, capsys, monkeypatch):
+    from engine import devices
+
+    monkeypatch.setattr(devices, "memory", lambda: (2**30, 100_000))
+    printed = said(capsys, "fit", library / "target", "--draft", library / "twin")
+    assert "Does not fit" in printed
+    for way in ("Draft in", "Repeats from the chat", "Target in"):
+        assert way in printed
+
+
+@pytest.mark.parametrize("command", [["models"], ["drafts", "{}"], ["fit", "{}"]])
+def test_looking_loads_neither_torch_nor_qt(library, command):
+    command = [part.format(library / "target") for part in command]
+    script = (
+        "import sys; from app.__main__ import main; code = main(sys.argv[1:]);"
+        "heavy = {'torch', 'transformers', 'PySide6'};"
+        "print(sorted({m.split('.')[0] for m in sys.modules} & heavy),"
+        " code, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *command], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.strip() == "[] 0"
+
+
+@pytest.mark.parametrize("command", ["drafts", "fit"])
+def test_a_target_that_is_not_there_is_named(command, capsys):
+    assert main([command, "nothing"]) == 1
+    assert "“nothing” is neither a path nor in the library" in capsys.readouterr().err

@@ -1,0 +1,180 @@
+"""What is drawn where: rings, lines that wrap, a sidebar that keeps its width."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from app import resources
+from app.viewmodels.downloads import Download, Downloads, Phase
+from app.viewmodels.fit import Fitting
+from app.viewmodels.rows import Row
+from app.widgets.choice_row import LEFT, button_place
+from app.widgets.choices import ChoiceList
+from app.widgets.common import Button, device_name
+from app.widgets.downloads import DownloadList
+from app.widgets.fit_bar import FitBar
+from app.widgets.memory_panel import MemoryPanel
+from app.widgets.sidebar import ABOVE, WIDTH
+from app.worker import Worker
+from engine.fit import GIB, Pair, Room
+from tests.fakes import info
+from tests.model_screens import SAME, SMALL, Library, Machine, model, path_of
+from tests.model_screens import TARGET as TARGET_NAME
+
+ROWS = (
+    Row("a", "First", "Good:", "15 times smaller"),
+    Row("b", "Second", "", "model-00007-of-00014.safetensors.incomplete", action="resume"),
+)
+TARGET = info(Path("target"), layers=28, hidden_size=3584, intermediate_size=18_944)
+PAIR = Pair(TARGET, "bf16", 8192, replace(TARGET, path=Path("draft")), "bf16")
+SHORT = Room("cuda", "NVIDIA GeForce RTX 4070", 12 * GIB, 11 * GIB)
+RAM = Room("cpu", "Main memory", 32 * GIB, 2 * GIB)
+
+
+@pytest.fixture
+def shown(qtbot):
+    """Shows a widget as wide as the sidebar's sections are."""
+
+    kept = []
+
+    def show(widget):
+        window = QWidget()
+        kept.append(window)
+        qtbot.addWidget(window)
+        area = QScrollArea(window)
+        area.setWidgetResizable(True)
+        area.setWidget(widget)
+        window.setLayout(QVBoxLayout())
+        window.layout().addWidget(area)
+        window.setFixedSize(WIDTH, 700)
+        window.show()
+        window.activateWindow()
+        qtbot.waitUntil(window.isActiveWindow)
+        return area
+
+    yield show
+    kept.clear()
+
+
+def inks(widget, place):
+    """The colours in a part of a widget."""
+    shot = widget.grab(place).toImage()
+    return {
+        QColor(shot.pixel(x, y)).name() for x in range(shot.width()) for y in range(shot.height())
+    }
+
+
+def test_the_row_that_has_the_focus_by_keyboard_has_a_ring(shown, qtbot):
+    choices = ChoiceList("Rows")
+    choices.show_rows(ROWS)
+    shown(choices)
+    ring = resources.colour("accent").name()
+    rows = [choices.visualRect(choices._rows.index(place)) for place in (0, 1)]
+    # the ring's left edge; further to the right a row has a radio or a button
+    edges = [row.adjusted(0, 8, LEFT - 2 - row.width(), -8) for row in rows]
+    choices.setFocus(Qt.FocusReason.TabFocusReason)
+    assert [ring in inks(choices.viewport(), edge) for edge in edges] == [True, False]
+    qtbot.keyClick(choices, Qt.Key.Key_Down)
+    assert [ring in inks(choices.viewport(), edge) for edge in edges] == [False, True]
+    qtbot.mouseClick(choices.viewport(), Qt.MouseButton.LeftButton, pos=rows[0].center())
+    assert not any(ring in inks(choices.viewport(), edge) for edge in edges)
+
+
+def test_a_word_longer_than_its_line_is_broken_before_the_button(shown):
+    choices = ChoiceList("Rows")
+    choices.show_rows(ROWS)
+    shown(choices)
+    row = choices.visualRect(choices._rows.index(1))
+    button = button_place(row, ROWS[1])
+    beside = QRect(button.left() - LEFT + 1, row.top(), LEFT - 2, row.height())
+    assert len(inks(choices.viewport(), beside)) == 1
+
+
+@pytest.mark.parametrize("room", [SHORT, Room("cuda", "card", None, None)])
+@pytest.mark.parametrize("asked", [PAIR, replace(PAIR, draft=None)])
+def test_no_verdict_makes_the_section_wider_and_no_line_is_cut_off(shown, qtbot, room, asked):
+    fitting = Fitting()
+    panel = MemoryPanel(fitting)
+    area = shown(panel)
+    fitting.show(None, asked)
+    fitting.show_rooms([room, RAM])
+    qtbot.wait(20)
+    assert panel.width() == area.viewport().width()
+    labels = [held for held in panel.findChildren(QLabel) if held.isVisible() and held.text()]
+    assert panel.verdict in labels
+    for held in labels:
+        low = held.heightForWidth(held.width()) if held.wordWrap() else held.sizeHint().height()
+        assert held.height() >= low, held.text()
+        assert held.width() >= held.minimumSizeHint().width() or held.toolTip(), held.text()
+
+
+def test_another_reading_leaves_the_focus_where_it_is(shown, qtbot):
+    fitting = Fitting()
+    panel = MemoryPanel(fitting)
+    shown(panel)
+    fitting.show(None, PAIR)
+    fitting.show_rooms([SHORT, RAM])
+    use = panel.ways.findChildren(Button)[1]
+    use.setFocus(Qt.FocusReason.TabFocusReason)
+    held = panel.findChildren(QWidget)
+    fitting.show_rooms([replace(SHORT, free=SHORT.free - GIB), RAM])
+    assert use.hasFocus()
+    assert panel.findChildren(QWidget) == held
+    texts = [said.text() for said in panel.findChildren(QLabel)]
+    assert fitting.view.reason in texts
+    assert fitting.view.ways[1].reason in texts
+
+
+def test_what_waits_for_a_word_of_the_user_is_in_sight(qtbot, open_program):
+    entries = [model(name, SAME[name]) for name in (TARGET_NAME, SMALL, "Qwen2.5 14B Instruct")]
+    program = open_program(Machine(entries, "cuda"), Library(entries))
+    program.worker.sampled.disconnect(program.models._sampled)
+    program.models._sampled([Room("cuda", "RTX 4000", 20 * GIB, 19 * GIB)])
+    program.window.resize(1440, 600)
+    sidebar = program.window.sidebar
+    assert sidebar._scroll.verticalScrollBar().value() == 0
+    program.models.choose_target(path_of("Qwen2.5 14B Instruct"))
+    assert program.models.memory.view.waits
+    bar, seen = sidebar._scroll.verticalScrollBar(), sidebar._scroll.viewport()
+    # as far up as it goes: how long it is depends on what the ways out have to say
+    qtbot.waitUntil(lambda: 0 < bar.value() == min(sidebar.memory.y() - ABOVE, bar.maximum()))
+    assert sidebar.memory.verdict.mapTo(sidebar, QPoint()).y() < seen.height()
+
+
+def test_all_bars_have_one_scale(shown):
+    fitting = Fitting()
+    panel = MemoryPanel(fitting)
+    shown(panel)
+    fitting.show(None, PAIR)
+    fitting.show_rooms([SHORT, replace(SHORT, total=6 * GIB, free=5 * GIB)])
+    scales = {bar._scale for bar in panel.findChildren(FitBar)}
+    assert scales == {max(bar.scale for bar in fitting.view.bars)}
+    assert len(fitting.view.bars) == 2
+
+
+def test_a_download_that_failed_says_why_in_full(shown, qtbot):
+    downloads = Downloads(Worker(lambda: None), Path("models"), lambda: None, None)
+    held = QWidget()
+    drawn = DownloadList(downloads)
+    QVBoxLayout(held).addWidget(drawn)
+    shown(held)
+    downloads.items = (Download("a", "org/model", Phase.RUNNING, "1 of 2 MB", 0.5),)
+    qtbot.wait(20)
+    downloads.items = (Download("a", "org/model", Phase.FAILED, "Why it failed. " * 8),)
+    qtbot.wait(20)
+    high = drawn._scroll.height()
+    downloads.items = (*downloads.items, Download("b", "org/other", Phase.WAITING, "Waiting"))
+    assert drawn._scroll.height() >= high + drawn.lines["b"].sizeHint().height()
+    said = drawn.lines["a"].text
+    assert said.height() >= said.heightForWidth(said.width())
+    assert said.visibleRegion().boundingRect().height() == said.height()
+
+
+def test_a_card_is_called_by_what_sets_it_apart():
+    assert device_name("NVIDIA GeForce RTX 4070") == "RTX 4070"
+    assert device_name("NVIDIA H200") == "H200"
+    assert device_name("AMD Radeon RX 7900 XTX") == "AMD Radeon RX 7900 XTX"
