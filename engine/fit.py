@@ -180,7 +180,7 @@ def _unknown(pair: Pair, device: str) -> Reason:
     return Reason("fit_untried", text, {"architecture": untried[0]})
 
 
-UNKNOWN_MODEL = Reason("fit_unknown", "Unknown: the file does not state its layers")
+UNKNOWN_MODEL = Reason("fit_unknown", "Unknown: its layers are not known")
 UNKNOWN_ROOM = Reason("room_unknown", "Unknown: this device does not tell its free memory")
 
 

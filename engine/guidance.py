@@ -111,8 +111,12 @@ def ratio(target: ModelInfo, draft: ModelInfo) -> float | None:
 
 def _judge_sizes(target: int, times: float, table: Mapping[str, Any]) -> tuple[Level, Reason]:
     if times <= 1:
+        larger = _shown(1 / times)
+        if larger == 1:
+            template = "Warning: as large as the target; unlikely to be faster"
+            return Level.WARN, Reason("as_large", template)
         template = "Warning: {ratio} times the target's size; unlikely to be faster"
-        return Level.WARN, Reason("not_smaller", template, {"ratio": _shown(1 / times)})
+        return Level.WARN, Reason("not_smaller", template, {"ratio": larger})
     values = {"ratio": _shown(times)}
     if times < table["size_ratio"]["caution"]:
         template = "Warning: only {ratio} times smaller; unlikely to be faster"

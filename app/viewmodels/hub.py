@@ -135,6 +135,7 @@ class Hub(QObject):
         self.fixed = hub.is_offline()  # by the environment: it cannot be switched off here
         self.downloads = Downloads(worker, lambda: folders.settings, self._access, self)
         self.downloads.fetched.connect(self.fetched)
+        self.downloads.fetched.connect(self._measure)
         self.downloads.items_changed.connect(self._show_word)
         self.offline_changed.connect(self._show_word)
         worker.finished.connect(self._finished)
@@ -203,7 +204,7 @@ class Hub(QObject):
             self.detail = replace(detail, place=refusal)
             return
         self.detail = replace(detail, ready=False)
-        self._ask(_Ask.PLACE, made.key, lambda: self._placed(made))
+        self._measure()
 
     def get(self) -> None:
         """Fetch what is chosen."""
@@ -268,6 +269,12 @@ class Hub(QObject):
             return _Place(*places.choose(made, self._folders.settings))
         except EngineError as error:
             return _Place(reason=error.reason)
+
+    def _measure(self, *_: object) -> None:
+        """See what is still to come of what is chosen, and whether it fits."""
+        made = self._plan
+        if made is not None:
+            self._ask(_Ask.PLACE, made.key, lambda: self._placed(made))
 
     def _ask(self, ask: _Ask, subject: str, work: Callable[[], object]) -> None:
         self._worker.ask(lambda _, __: _answer(ask, subject, work))

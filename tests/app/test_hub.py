@@ -112,6 +112,7 @@ def test_a_model_is_found_planned_and_fetched(desk, served, qtbot):
     assert fetched.args == [folder()]
     assert (folder() / "model.safetensors").read_bytes() == WEIGHTS
     assert desk.line().text.text() == "In the library"
+    desk.until(lambda: desk.pane.room.text().startswith("All of it is here already"))
 
 
 def test_what_was_fetched_is_looked_for_in_the_library(desk, served):

@@ -42,12 +42,13 @@ def judge(target: float | None, draft: float | None):
             "Warning: a target of 1.54 billion parameters; unlikely to be faster",
         ),
         (0.5, 1.5, Level.WARN, "Warning: 3 times the target's size; unlikely to be faster"),
-        (7, 7, Level.WARN, "Warning: 1 times the target's size; unlikely to be faster"),
+        (7, 7, Level.WARN, "Warning: as large as the target; unlikely to be faster"),
         (None, 1, Level.CAUTION, "Unknown: the files do not state their sizes"),
         (1, None, Level.CAUTION, "Unknown: the files do not state their sizes"),
     ],
 )
 def test_sizes_decide(target, draft, level, text):
+    """SPC-1 d: 1.54 and 7.6 billion parameters with a draft of 0.494."""
     verdict = judge(target, draft)
     assert (verdict.level, verdict.reason.text) == (level, text)
 
