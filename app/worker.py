@@ -1,8 +1,9 @@
 """The only threads of the program, and the way back from them to the window.
 
-A sampler reads a gauge once a second. Four lanes, each one long-lived thread that does one job
+A sampler reads a gauge once a second. Six lanes, each one long-lived thread that does one job
 after another: the model lane owns the engine's session, the files lane looks at models on disk, the
-hub lane asks the network what there is, the download lane fetches. What they have to say goes into
+hub lane asks the network what there is, the download lane fetches, the history lane owns the chats'
+file, the counting lane a tokenizer for what is being written. What they have to say goes into
 one locked list, which a timer of the GUI thread empties 30 times a second: no Qt object is touched
 from another thread, and a burst of tokens is one update. Knows nothing of what is shown.
 """
@@ -80,6 +81,8 @@ class Job(StrEnum):
     HUB = "hub"
     DOWNLOAD = "download"
     TIDY = "tidy"
+    KEEP = "keep"  # chats
+    COUNT = "count"
     LIMIT = "limit"
     CLOSE = "close"
 
@@ -170,11 +173,13 @@ class _Lane:
             if order.job is job:
                 order.stop.set()
 
-    def close(self, seconds: float, last: Task | None = None) -> bool:
-        """End the thread, after `last`; whether it ended within `seconds`."""
+    def close(self, seconds: float, last: Task | None = None, *, whole: bool = False) -> bool:
+        """End the thread, after `last`, and after all that is queued if `whole`; whether it ended
+        within `seconds`."""
         if not self._thread.is_alive():
             return True
-        self.stop()
+        if not whole:
+            self.stop()
         if last is not None:
             self._queue.put(_Order(Job.CLOSE, last, threading.Event()))
         self._queue.put(None)
@@ -267,8 +272,10 @@ class Worker(QObject):
         self._files = _Lane("files", self._outbox)
         self._hub = _Lane("hub", self._outbox)
         self._downloads = _Lane("downloads", self._outbox)
+        self._history = _Lane("history", self._outbox)
+        self._counting = _Lane("counting", self._outbox)
         self._pending = 0
-        self._closed = False
+        self._closed = self._ended = False
         self._timer = QTimer(self)
         self._timer.setInterval(FLUSH_MS)
         self._timer.timeout.connect(self.flush)
@@ -351,6 +358,15 @@ class Worker(QObject):
         """Do `task` between two downloads."""
         self._submit(self._downloads, Job.TIDY, task)
 
+    def keep(self, task: Task) -> None:
+        """Do `task` in the history lane, which is never stopped: what it writes is the user's."""
+        self._submit(self._history, Job.KEEP, task)
+
+    def count(self, task: Task) -> None:
+        """Do `task` in the counting lane, in place of what waits there."""
+        self._counting.stop()
+        self._submit(self._counting, Job.COUNT, task)
+
     def stop(self) -> None:
         """End what the model lane does, and the answer that waits for it.
 
@@ -375,20 +391,25 @@ class Worker(QObject):
         """End the other download."""
         self._downloads.stop_all(Job.DOWNLOAD)
 
-    def close(self, seconds: float = 1.8) -> bool:
-        """Stop everything and end the threads; whether all of them ended in time."""
+    def close(self, seconds: float = 1.8, closing: Task | None = None) -> bool:
+        """Stop everything and end the threads, the history lane after `closing`; whether all of
+        them ended in time."""
         deadline = time.monotonic() + seconds
         self._closed = True
         self._timer.stop()
         self._slow.stop()
-        for lane in (self._model, self._files, self._hub, self._downloads):
+        for lane in (self._model, self._files, self._hub, self._downloads, self._counting):
             lane.stop()
         if self._sampler is not None:
             self._sampler.close(0.2)
         closed = self._model.close(seconds, last=self._close_session)
-        for lane in (self._files, self._hub, self._downloads):
+        for lane in (self._files, self._hub, self._downloads, self._counting):
             closed &= lane.close(max(0.1, deadline - time.monotonic()))
         self.flush()
+        # Last: what is known of an answer that was just stopped is written too.
+        closed &= self._history.close(max(0.5, deadline - time.monotonic()), closing, whole=True)
+        self._ended = True
+        self._timer.stop()
         return closed
 
     def flush(self) -> None:
@@ -423,7 +444,7 @@ class Worker(QObject):
                 self.failed.emit(job, reason)
 
     def _submit(self, lane: _Lane, job: Job, task: Task) -> None:
-        if self._closed:
+        if self._ended or (self._closed and lane is not self._history):
             return
         self._pending += 1
         lane.submit(job, task)
