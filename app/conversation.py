@@ -46,7 +46,8 @@ class Facts:
 
     `token_ids` are those it was generated as, empty where they do not spell the text; they mean
     something only to the vocabulary with the fingerprint `vocabulary`. `drafted`: a draft was
-    chosen. `left_out`: how many of the oldest messages the model was not shown.
+    chosen; `times_plain`: how fast it was against plain decoding, as that was last measured.
+    `left_out`: how many of the oldest messages the model was not shown.
     """
 
     model: str = ""
@@ -55,6 +56,7 @@ class Facts:
     finish: Finish | None = None
     drafted: bool = False
     rounds: tuple[Round, ...] = ()
+    times_plain: float | None = None
     token_ids: tuple[int, ...] = ()
     vocabulary: str = ""
     notices: tuple[Reason, ...] = ()
@@ -84,8 +86,8 @@ class Entry:
 class Choices:
     """What belongs to a chat: its system prompt, sampling, target and draft. None: as it was last.
 
-    `sampling` where None in a field: as the model's folder says. `summary` stands for the oldest
-    messages up to the one with the id `summarised`.
+    The model is no longer shown the oldest messages, up to the one with the id `left_out`;
+    `summary` stands for them, unless it is empty.
     """
 
     system: str = ""
@@ -93,7 +95,7 @@ class Choices:
     target: str | None = None
     draft: str | None = None
     summary: str = ""
-    summarised: str | None = None
+    left_out: str | None = None
 
 
 @dataclass(frozen=True)

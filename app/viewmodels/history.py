@@ -36,6 +36,8 @@ class StoreLike(Protocol):
 
     def choose(self, entry: str) -> None: ...
 
+    def drop(self, entry: str) -> None: ...
+
     def remove(self, chat: str) -> None: ...
 
     def restore(self, chat: str) -> None: ...
@@ -101,6 +103,10 @@ class History(QObject):
     def choose(self, entry: str) -> None:
         """Show this version of a message."""
         self._keep(lambda store: store.choose(entry))
+
+    def drop(self, entry: str) -> None:
+        """Forget a message and all that follows it."""
+        self._keep(lambda store: store.drop(entry))
 
     def remove(self, chat: str) -> None:
         """Take a chat out of the list; until `purge` it can be restored."""

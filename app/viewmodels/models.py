@@ -260,6 +260,12 @@ class Models(QObject):
         return self.tr("repeats") if self.draft == NGRAM else self._name(Path(self.draft))
 
     @property
+    def plain_speed(self) -> float | None:
+        """Tokens per second of the running target without a draft, as last measured here."""
+        plain = self._known.get(NONE)
+        return plain.tokens_per_second if plain is not None else None
+
+    @property
     def drafting(self) -> Drafting:
         """How the next answer drafts."""
         return self.settings.drafting
