@@ -8,6 +8,8 @@ one locked list, which a timer of the GUI thread empties 30 times a second: no Q
 from another thread, and a burst of tokens is one update. Knows nothing of what is shown.
 """
 
+import contextlib
+import gc
 import logging
 import threading
 import time
@@ -61,8 +63,13 @@ class SessionLike(Protocol):
         sampling: Sampling,
         drafting: Drafting,
         *,
+        resume: bool,
         stopped: Stopped,
     ) -> Iterator[Chunk]: ...
+
+    def measure(self, messages: Sequence[Message]) -> int: ...
+
+    def oldest(self, messages: Sequence[Message], room: int) -> int: ...
 
     def limit_context(self, tokens: int | None) -> None: ...
 
@@ -73,10 +80,12 @@ class Job(StrEnum):
     """What a lane was asked to do."""
 
     SCAN = "scan"
+    READ = "read"  # files that go with a question
     JUDGE = "judge"
     LOAD = "load"
     DRAFT = "draft"
     REPLY = "reply"
+    MEASURE = "measure"
     FETCH = "fetch"  # the starter model
     HUB = "hub"
     DOWNLOAD = "download"
@@ -236,6 +245,19 @@ class _Sampler:
                 return
 
 
+@contextlib.contextmanager
+def _kept_from_the_collector() -> Iterator[None]:
+    """What is there at the end, torch and a model above all, is not looked through for garbage
+    again: 400,000 objects, for which every thread, the window's too, stands still for 0.2 s and
+    more. What was kept from it before is looked through again: it may be a model that is gone.
+    """
+    gc.unfreeze()
+    try:
+        yield
+    finally:
+        gc.freeze()
+
+
 def _unforeseen(error: Exception) -> Reason:
     kind = type(error).__name__
     return Reason(
@@ -300,38 +322,59 @@ class Worker(QObject):
         """Load the model at `path`, in the precision that suits it where none is given, with so
         many layers beside the graphics card; finishes with a Loaded. A failure leaves the old
         one."""
-        self._submit(
-            self._model,
-            Job.LOAD,
-            lambda report, stopped: self._engine().load_target(
-                path,
-                precision=precision,
-                layers_in_ram=layers_in_ram,
-                progress=report,
-                stopped=stopped,
-            ),
-        )
+
+        def task(report: Report, stopped: Stopped) -> Loaded:
+            with _kept_from_the_collector():
+                return self._engine().load_target(
+                    path,
+                    precision=precision,
+                    layers_in_ram=layers_in_ram,
+                    progress=report,
+                    stopped=stopped,
+                )
+
+        self._submit(self._model, Job.LOAD, task)
 
     def choose_draft(self, choice: str | Path, precision: Precision | None = None) -> None:
         """Draft with "none", "ngram" or the model at a path, in the target's precision where none
         is given; finishes with the choice."""
 
         def task(report: Report, stopped: Stopped) -> str | Path:
-            self._engine().choose_draft(
-                choice, precision=precision, progress=report, stopped=stopped
-            )
+            with _kept_from_the_collector():
+                self._engine().choose_draft(
+                    choice, precision=precision, progress=report, stopped=stopped
+                )
             return choice
 
         self._submit(self._model, Job.DRAFT, task)
 
-    def reply(self, messages: Sequence[Message], sampling: Sampling, drafting: Drafting) -> None:
-        """Answer the conversation: `pieces`, then finished."""
+    def reply(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        drafting: Drafting,
+        *,
+        resume: bool = False,
+    ) -> None:
+        """Answer the conversation, or go on with the answer that it ends with: `pieces`, then
+        finished."""
 
         def task(_: Report, stopped: Stopped) -> None:
-            for chunk in self._engine().reply(messages, sampling, drafting, stopped=stopped):
+            for chunk in self._engine().reply(
+                messages, sampling, drafting, resume=resume, stopped=stopped
+            ):
                 self._outbox.put(chunk)
 
         self._submit(self._model, Job.REPLY, task)
+
+    def measure(self, messages: Sequence[Message]) -> None:
+        """How many tokens the conversation has: finishes as MEASURE with an int."""
+        self._submit(self._model, Job.MEASURE, lambda _, __: self._engine().measure(messages))
+
+    def oldest(self, messages: Sequence[Message], room: int) -> None:
+        """How many of the oldest messages, system prompts not counted, must go so that `room`
+        tokens are left: finishes as MEASURE with an int, or fails as `context_full`."""
+        self._submit(self._model, Job.MEASURE, lambda _, __: self._engine().oldest(messages, room))
 
     def look(self, job: Job, task: Task) -> None:
         """Do `task` in the files lane."""

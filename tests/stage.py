@@ -38,7 +38,7 @@ class Stage:
         self.program.window.resize(width, height)
         self.program.window.show()
         self.program.window.activateWindow()
-        self.program.models.start()
+        self.program.begin()
         self.settle(0.35)
 
     def settle(self, seconds: float) -> None:

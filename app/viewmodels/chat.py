@@ -133,6 +133,11 @@ class Chat(QObject):
         if self._record is not None and title.strip():
             self._put_chat(title=title.strip())
 
+    def pin(self, on: bool) -> None:
+        """Keep the chat at the top of the list, or no longer."""
+        if self._record is not None:
+            self._put_chat(pinned=on)
+
     def choose(self, choices: Choices) -> None:
         """Set what belongs to this chat: system prompt, sampling, what is left out."""
         self.choices = choices

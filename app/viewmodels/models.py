@@ -10,7 +10,8 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.settings import Settings
+from app.setting import Value
+from app.settings import Settings, changed
 from app.viewmodels import precisions, words
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Property
@@ -224,9 +225,10 @@ class Models(QObject):
         if key in self._running(loaded).drafts:
             self._learn(Trial(key, speed, usage.tokens, usage.acceptance_rate))
 
-    def show_sidebar(self, wanted: bool) -> None:
-        """Whether the sidebar stands beside the chat where there is room."""
-        self._remember(replace(self.settings, sidebar=wanted))
+    def set(self, name: str, value: Value) -> None:
+        """Give a setting of the table another value."""
+        self._remember(changed(self.settings, name, value))
+        self._show_running()
 
     @property
     def busy(self) -> bool:

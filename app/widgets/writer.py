@@ -1,0 +1,581 @@
+"""Markdown blocks written into a QTextDocument, one behind another, without fetching.
+
+Blocks already written are never touched again, except those behind a mark. Notes where in the
+document each piece of the source stands. Knows nothing of streaming or widgets.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtGui import (
+    QFont,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextFrameFormat,
+    QTextLength,
+    QTextListFormat,
+    QTextTable,
+    QTextTableFormat,
+)
+
+from app import resources
+from app.latex import Formula
+from app.widgets import code, formula
+from app.widgets.common import tooltip
+from app.widgets.markdown import BOX, OPENED_SCHEMES, Block, Node, first_number, plain_text
+from app.widgets.places import Places, units
+
+INDENT = 22
+GAP = 9
+CARD_GAP = 10
+MAX_LINE = 5_000  # characters; Qt lays out longer lines in quadratic time
+MAX_ROWS, MAX_COLUMNS, MAX_CELLS = 500, 50, 1_500
+MAX_ADDRESS = 60
+LINE_BREAK = "\u2028"
+ISOLATE, ISOLATED = "\u2066", "\u2069"
+
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")
+_ADDRESS = re.compile(r"https?://[^\s<>\"'`\\]*[^\s<>\"'`\\.,;:!?)\]}*_]")
+_ALIGNED = {
+    "text-align:left": Qt.AlignmentFlag.AlignLeft,
+    "text-align:right": Qt.AlignmentFlag.AlignRight,
+    "text-align:center": Qt.AlignmentFlag.AlignHCenter,
+}
+_BULLETS = (
+    QTextListFormat.Style.ListDisc,
+    QTextListFormat.Style.ListCircle,
+    QTextListFormat.Style.ListSquare,
+)
+
+
+@dataclass(eq=False)
+class Card:
+    """A code block: where it begins in the document, and what is in it."""
+
+    position: int
+    title: str
+    language: str
+    source: str
+    unseen: int
+    seen: bool = False  # what nobody sees needs no colours
+    coloured: int = 0  # characters that the last colouring knew of
+    lines: list[list[tuple[int, int, str]]] = field(default_factory=list)  # colours laid
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place between two blocks; `fresh`: an empty paragraph is waiting there."""
+
+    position: int
+    fresh: bool
+    listed: bool = False  # the line before is that of an item
+
+
+def card_head() -> int:
+    """Pixels over the code in its card, for the language and the button."""
+    return round(1.5 * resources.pixels())
+
+
+class Writer:
+    """Writes blocks at the end of a document."""
+
+    def __init__(self, document: QTextDocument) -> None:
+        self.cards: list[Card] = []
+        self.formulas: list[tuple[int, Formula]] = []
+        self.tasks: list[tuple[int, bool]] = []  # positions, and whether they are done
+        self.quotes: list[tuple[int, int, int]] = []  # first and last position, depth
+        self.places = Places()
+        self._document = document
+        self._cursor = QTextCursor(document)
+        self._fresh = True
+        self._listed = False
+        self._source, self._start, self._at = "", 0, 0
+        self._mirrored = False
+        self._plain = self._format("reading")
+        self._formats: dict[str, QTextCharFormat] = {}
+        document.setIndentWidth(INDENT)
+        self._line = round(1.6 * resources.pixels("reading"))
+
+    def mark(self) -> Mark:
+        """The end of what is written."""
+        return Mark(self._document.characterCount() - 1, self._fresh, self._listed)
+
+    def rewind(self, mark: Mark) -> None:
+        """Drop everything behind `mark`."""
+        cursor = self._cursor
+        cursor.setPosition(mark.position)
+        cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
+        cursor.removeSelectedText()
+        self._fresh, self._listed = mark.fresh, mark.listed
+        self.places.drop(mark.position)
+        while self.cards and self.cards[-1].position >= mark.position:
+            self.cards.pop()
+        self.quotes = [quote for quote in self.quotes if quote[0] < mark.position]
+        self.tasks = [task for task in self.tasks if task[0] < mark.position]
+        while self.formulas and self.formulas[-1][0] >= mark.position:
+            self.formulas.pop()
+
+    def write(self, block: Block, source: int) -> None:
+        """Write one block, which begins at the character `source` of the whole."""
+        self._source, self._start, self._at = block.source, source, 0
+        self._cursor.movePosition(QTextCursor.MoveOperation.End)
+        node = block.node
+        if node is None:
+            self._paragraph(0)
+            self._text(block.source.strip("\n"), self._plain)
+        elif block.item is not None:
+            self._item(node, 0, block.item, first=block.first)
+        elif block.part is not None:
+            self._part(node, block.part)
+        else:
+            self._node(node, 0)
+
+    def append(self, text: str, source: int) -> None:
+        """Add text at the end of the last block as it is, until that is parsed again."""
+        self._source, self._start, self._at = text, source, 0
+        self._text(text, self._cursor.charFormat())
+
+    def append_code(self, text: str, source: int, *, indent: int = 0) -> None:
+        """Add to the last code block, in which the writer still is; `indent`: blanks that are
+        no part of its lines."""
+        card = self.cards[-1]
+        self._source, self._start, self._at = text, source, 0
+        if indent:
+            begin = "(?:^|(?<=\n))" if not card.source else "(?<=\n)"
+            text = re.sub(rf"{begin} {{1,{indent}}}", "", text)
+        card.source += text
+        card.unseen += code.count_unseen(text)
+        self._code_text(text)
+
+    def leave_code(self) -> None:
+        """The last code block has ended."""
+        self._cursor.movePosition(QTextCursor.MoveOperation.End)
+        self._fresh = True
+
+    @property
+    def end(self) -> QTextCursor:
+        """Where the next character would stand."""
+        return self._cursor
+
+    def finish(self) -> None:
+        """Take away the height of the empty line that Qt keeps behind a frame or table."""
+        self._cursor.movePosition(QTextCursor.MoveOperation.End)
+        if self._fresh and self._document.blockCount() > 1:
+            self._collapse()
+
+    # One method for each kind of block.
+
+    def _node(self, node: Node, depth: int) -> None:
+        match node.type:
+            case "paragraph" | "heading":
+                self._paragraph(depth, heading=node.type == "heading")
+                self._inline(node, self._heading_format(node))
+            case "fence" | "code_block":
+                self._code(node, depth)
+            case "bullet_list" | "ordered_list":
+                for number, item in enumerate(node.children, first_number(node)):
+                    self._item(item, depth, number, first=depth == 0 and item is node.children[0])
+            case "blockquote":
+                begun = self.mark()
+                for child in node.children:
+                    self._node(child, depth + 1)
+                first = begun.position + (0 if begun.fresh else 1)
+                self.quotes.append((first, self.mark().position, depth))
+            case "table":
+                self._table(node, depth)
+            case "hr":
+                self._rule(depth)
+            case "formula":
+                self._paragraph(depth)
+                self._formula(node, self._plain)
+            case _:
+                self._paragraph(depth)
+                self._text(node.content, self._plain)
+
+    def _paragraph(
+        self, depth: int, *, heading: bool = False, tight: bool = False, apart: bool = True
+    ) -> None:
+        """Open one. An item is `tight`, so what follows the list keeps itself `apart`."""
+        shape = QTextBlockFormat()
+        shape.setLineHeight(self._line, QTextBlockFormat.LineHeightTypes.MinimumHeight.value)
+        shape.setLeftMargin(INDENT * depth)
+        shape.setBottomMargin(2 if tight else 4 if heading else GAP)
+        above = 6 if heading and self._cursor.position() > 0 else 0
+        shape.setTopMargin(above + (GAP - 2 if self._listed and apart else 0))
+        self._listed = tight
+        self._open(shape)
+
+    def _open(self, shape: QTextBlockFormat) -> None:
+        if self._fresh:
+            listed = self._cursor.currentList()
+            if listed is not None:
+                listed.remove(self._cursor.block())
+            self._cursor.setBlockFormat(shape)
+            self._cursor.setBlockCharFormat(self._plain)
+        else:
+            self._cursor.insertBlock(shape, self._plain)
+        self._fresh = False
+
+    def _part(self, node: Node, part: int) -> None:
+        """A part of a long paragraph follows the one before without a gap."""
+        if part:
+            shape = self._cursor.blockFormat()
+            shape.setBottomMargin(0)
+            self._cursor.setBlockFormat(shape)
+        self._paragraph(0)
+        self._inline(node, self._plain)
+
+    def _code(self, node: Node, depth: int) -> None:
+        source = node.content.removesuffix("\n")
+        language = (node.info or "").split(" ")[0].strip()
+        self._listed = False
+        if self._fresh:
+            self._collapse()
+        frame = QTextFrameFormat()
+        frame.setPadding(14)
+        frame.setLeftMargin(INDENT * depth)
+        frame.setTopMargin(CARD_GAP + card_head())
+        frame.setBottomMargin(GAP + 4)
+        self._cursor.insertFrame(frame)
+        shape = QTextBlockFormat()
+        shape.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+        height = round(1.5 * resources.pixels())
+        shape.setLineHeight(height, QTextBlockFormat.LineHeightTypes.MinimumHeight.value)
+        self._cursor.setBlockFormat(shape)
+        self._cursor.setBlockCharFormat(self._code_format("text"))
+        unseen = code.count_unseen(source)
+        title = code.title_of(language)
+        self.cards.append(Card(self._cursor.position(), title, language, source, unseen))
+        if node.type == "fence":
+            self._at = max(self._source.find("\n", self._source.find(node.markup, self._at)), 0)
+        self._code_text(source)
+        self._fresh = True
+
+    def _code_text(self, text: str) -> None:
+        """Text in a code block. Its lines become blocks of the document by themselves."""
+        shape = self._code_format("text")
+        begun = self._cursor.positionInBlock()
+        if begun + len(text) <= MAX_LINE and text in self._source:
+            self._sought(text, shape)
+            return
+        for line in text.splitlines(keepends=True):
+            while begun + len(line) > MAX_LINE:
+                self._sought(line[: MAX_LINE - begun], shape)
+                line = line[MAX_LINE - begun :]
+                self._cursor.insertBlock()
+                begun = 0
+            self._sought(line, shape)
+            begun = self._cursor.positionInBlock()
+
+    def _sought(self, text: str, shape: QTextCharFormat) -> None:
+        if not code.count_unseen(text):
+            self._text(text, shape)
+            return
+        for piece, sign in code.unseen(text):
+            if sign:
+                self._sign(piece, sign, self._unseen_format(piece))
+            else:
+                self._text(piece, shape)
+
+    def _item(self, item: Node, depth: int, number: int, *, first: bool) -> None:
+        above = item.parent
+        ordered = above is not None and above.type == "ordered_list"
+        inner = item.children
+        box = _box(item)
+        lists = ("bullet_list", "ordered_list")
+        tight = len(inner) < 2 or inner[1].type in lists
+        self._paragraph(depth, tight=tight, apart=first)
+        shape = QTextListFormat()
+        styles = QTextListFormat.Style
+        bullet = styles.ListStyleUndefined if box else _BULLETS[min(depth, len(_BULLETS) - 1)]
+        shape.setStyle(styles.ListDecimal if ordered and not box else bullet)
+        shape.setStart(number if ordered else 1)
+        shape.setIndent(1)
+        # A list of its own for each item: it knows its number though others come later.
+        self._cursor.createList(shape)
+        if box:
+            self.tasks.append((self._cursor.position(), box.group(1) != " "))
+        for place, child in enumerate(inner):
+            if place == 0 and child.type == "paragraph":
+                self._inline(child, self._plain, skip=box.end() if box else 0)
+            else:
+                self._node(child, depth + 1)
+
+    def _table(self, node: Node, depth: int) -> None:
+        rows = [row for part in node.children for row in part.children]
+        columns = max((len(row.children) for row in rows), default=0)
+        if not rows or len(rows) > MAX_ROWS or not 0 < columns <= MAX_COLUMNS:
+            self._table_as_text(rows, depth)
+            return
+        if len(rows) * columns > MAX_CELLS:
+            self._table_as_text(rows, depth)
+            return
+        self._listed = False
+        if self._fresh:
+            self._collapse()
+        shape = QTextTableFormat()
+        shape.setBorderCollapse(True)
+        shape.setBorder(1)
+        shape.setBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
+        shape.setBorderBrush(resources.colour("line"))
+        shape.setCellPadding(6)
+        shape.setLeftMargin(INDENT * depth)
+        shape.setTopMargin(CARD_GAP)
+        shape.setBottomMargin(GAP + 4)
+        shape.setColumnWidthConstraints([QTextLength()] * columns)
+        table = self._cursor.insertTable(len(rows), columns, shape)
+        for r, row in enumerate(rows):
+            for c, cell in enumerate(row.children):
+                self._cell(table, r, c, cell)
+        self._fresh = True
+
+    def _cell(self, table: QTextTable, row: int, column: int, cell: Node) -> None:
+        self._cursor = table.cellAt(row, column).firstCursorPosition()
+        side = _ALIGNED.get(str(cell.attrs.get("style", "")))
+        if side is not None:
+            shape = QTextBlockFormat()
+            shape.setAlignment(side | Qt.AlignmentFlag.AlignAbsolute)
+            self._cursor.setBlockFormat(shape)
+        self._inline(cell, self._heading_format(None) if row == 0 else self._plain)
+
+    def _table_as_text(self, rows: list[Node], depth: int) -> None:
+        self._paragraph(depth)
+        lines = (" | ".join(plain_text(cell) for cell in row.children) for row in rows)
+        self._cursor.insertText("\n".join(lines), self._plain)
+
+    def _rule(self, depth: int) -> None:
+        self._paragraph(depth)
+        shape = self._cursor.blockFormat()
+        width = QTextLength(QTextLength.Type.PercentageLength, 100)
+        shape.setProperty(QTextBlockFormat.Property.BlockTrailingHorizontalRulerWidth, width)
+        self._cursor.setBlockFormat(shape)
+
+    def _collapse(self) -> None:
+        """An empty line before or behind a frame takes no height."""
+        shape = QTextBlockFormat()
+        shape.setLineHeight(1, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+        tiny = QTextCharFormat()
+        tiny.setFontPointSize(1)
+        self._cursor.setBlockFormat(shape)
+        self._cursor.setBlockCharFormat(tiny)
+
+    # Text within a block.
+
+    def _inline(self, node: Node, shape: QTextCharFormat, *, skip: int = 0) -> None:
+        """The words of a block; `skip`: characters at its beginning that are not shown."""
+        self._mirrored = _RIGHT_TO_LEFT.search(plain_text(node)) is not None
+        self._spans(node, shape, skip)
+
+    def _spans(self, node: Node, shape: QTextCharFormat, skip: int = 0) -> None:
+        for child in node.children:
+            if skip and child.type == "inline":
+                self._spans(child, shape, skip)
+            elif skip and child.type == "text":
+                self._words(child.content[skip:], QTextCharFormat(shape))
+            else:
+                self._span(child, QTextCharFormat(shape))
+            skip = 0
+
+    def _span(self, node: Node, shape: QTextCharFormat) -> None:
+        match node.type:
+            case "text":
+                self._words(node.content, shape)
+            case "text_special":
+                self._escaped(node, shape)
+            case "softbreak" | "hardbreak":
+                self._cursor.insertText(LINE_BREAK, shape)
+            case "code_inline":
+                self._inline_code(node.content, shape)
+            case "image":
+                self._image(node, shape)
+            case "formula":
+                self._formula(node, shape)
+            case "link":
+                self._link(node, shape)
+            case _:
+                _mark_up(node, shape)
+                self._spans(node, shape)
+                if not node.children and node.content:
+                    self._words(node.content, shape)
+
+    def _words(self, text: str, shape: QTextCharFormat) -> None:
+        """Text in which a bare address is a link."""
+        done = 0
+        if "://" in text and not shape.isAnchor():
+            for found in _ADDRESS.finditer(text):
+                self._text(text[done : found.start()], shape)
+                linked = QTextCharFormat(shape)
+                self._anchor(found.group(), linked)
+                self._text(found.group(), linked)
+                done = found.end()
+        self._text(text[done:], shape)
+
+    def _link(self, node: Node, shape: QTextCharFormat) -> None:
+        """The words of a link, and its address unless the words are it."""
+        around = QTextCharFormat(shape)
+        address = str(node.attrs.get("href", ""))
+        self._anchor(address, shape)
+        self._spans(node, shape)
+        begun = self._at
+        if self._source.startswith("](", self._at):
+            self._at = _behind_address(self._source, self._at + 2)
+        short = _short(address)
+        if short not in (_short(plain_text(node)), ""):
+            around.setForeground(resources.colour("text2"))
+            around.setToolTip(tooltip(address))
+            text = f" ({short})"
+            self._note(self._start + begun, self._at - begun, text)
+            self._cursor.insertText(text, around)
+
+    def _anchor(self, address: str, shape: QTextCharFormat) -> None:
+        shape.setToolTip(tooltip(address))
+        if address.lower().startswith(OPENED_SCHEMES):
+            shape.setAnchor(True)
+            shape.setAnchorHref(address)
+            shape.setForeground(resources.colour("accent_text"))
+            shape.setFontUnderline(True)
+
+    def _image(self, node: Node, shape: QTextCharFormat) -> None:
+        said = QCoreApplication.translate("markdown", "[image: {words} {address}]")
+        address = str(node.attrs.get("src", ""))
+        shape.setForeground(resources.colour("text2"))
+        self._cursor.insertText(said.format(words=node.content, address=address), shape)
+        opening = self._source.find("![", self._at)
+        if opening >= 0:
+            self._at = _behind_address(self._source, self._source.find("](", opening) + 2)
+
+    def _escaped(self, node: Node, shape: QTextCharFormat) -> None:
+        """A character that is written as several, like an entity."""
+        found = self._source.find(node.markup, self._at)
+        if found >= 0 and node.markup:
+            self._note(self._start + found, len(node.markup), node.content)
+            self._at = found + len(node.markup)
+        self._cursor.insertText(node.content, shape)
+
+    def _inline_code(self, text: str, around: QTextCharFormat) -> None:
+        shape = QTextCharFormat(self._code_format("text"))
+        shape.setFont(resources.code_font(1.04))
+        shape.setFontWeight(around.fontWeight())
+        shape.setBackground(resources.colour("hover"))
+        if around.isAnchor():
+            shape.setAnchor(True)
+            shape.setAnchorHref(around.anchorHref())
+        if self._mirrored:
+            self._cursor.insertText(ISOLATE, shape)
+        self._sought(text, shape)
+        if self._mirrored:
+            self._cursor.insertText(ISOLATED, shape)
+
+    def _formula(self, node: Node, around: QTextCharFormat) -> None:
+        closing = {"\\(": "\\)", "\\[": "\\]"}.get(node.markup, node.markup)
+        source = node.markup + node.content + closing
+        if len(source) > formula.MAX_CHARACTERS or len(self.formulas) >= formula.MAX_FORMULAS:
+            self._sought(source, self._code_format("text"))
+            return
+        display = node.markup in ("$$", "\\[")
+        shape = formula.character(source, node.content, display=display, base=around)
+        opening = self._source.find(node.markup, self._at)
+        if opening >= 0:
+            end = self._source.find(closing, opening + len(node.markup)) + len(closing)
+            self._note(self._start + opening, end - opening, formula.OBJECT)
+            self._at = end
+        self.formulas.append((self._cursor.position(), formula.of(shape)))
+        self._cursor.insertText(formula.OBJECT, shape)
+
+    def _text(self, text: str, shape: QTextCharFormat) -> None:
+        """Text as it is, and where in the source it comes from."""
+        if not text:
+            return
+        found = self._source.find(text, self._at)
+        if found >= 0:
+            self._at = found + len(text)
+        for start in range(0, len(text), MAX_LINE):
+            piece = text[start : start + MAX_LINE]
+            if start and "\n" not in text[start - MAX_LINE : start]:
+                self._cursor.insertText(LINE_BREAK, shape)
+            if found >= 0:
+                self.places.add(piece, self._start + found + start, self._cursor.position())
+            self._cursor.insertText(piece, shape)
+
+    def _sign(self, text: str, sign: str, shape: QTextCharFormat) -> None:
+        """A sign in place of a character that cannot be seen."""
+        found = self._source.find(text, self._at)
+        if found >= 0:
+            self._note(self._start + found, len(text), sign)
+            self._at = found + len(text)
+        self._cursor.insertText(sign, shape)
+
+    def _note(self, source: int, length: int, shown: str) -> None:
+        self.places.add_sign(source, length, self._cursor.position(), units(shown))
+
+    def _format(self, role: str) -> QTextCharFormat:
+        shape = QTextCharFormat()
+        shape.setFont(resources.font(role))
+        shape.setForeground(resources.colour("text"))
+        return shape
+
+    def _heading_format(self, node: Node | None) -> QTextCharFormat:
+        """Paragraphs plain; headings heavier, the first two levels larger."""
+        shape = QTextCharFormat(self._plain)
+        if node is None or node.type == "heading":
+            shape.setFontWeight(QFont.Weight.DemiBold)
+        if node is not None and node.tag in ("h1", "h2"):
+            factor = 1.25 if node.tag == "h1" else 1.12
+            shape.setFontPointSize(resources.font("reading").pointSizeF() * factor)
+        return shape
+
+    def _code_format(self, tone: str) -> QTextCharFormat:
+        if tone not in self._formats:
+            shape = QTextCharFormat()
+            shape.setFont(resources.code_font())
+            shape.setForeground(resources.colour(tone))
+            self._formats[tone] = shape
+        return self._formats[tone]
+
+    def _unseen_format(self, character: str) -> QTextCharFormat:
+        shape = QTextCharFormat(self._code_format("caution"))
+        shape.setToolTip(tooltip(code.name_of(character)))
+        return shape
+
+
+def _mark_up(node: Node, shape: QTextCharFormat) -> None:
+    if node.type == "strong":
+        shape.setFontWeight(QFont.Weight.DemiBold)
+    elif node.type == "em":
+        shape.setFontItalic(True)
+    elif node.type == "s":
+        shape.setFontStrikeOut(True)
+
+
+def _box(item: Node) -> re.Match[str] | None:
+    """The box at the beginning of a task."""
+    first = item.children[0] if item.children else None
+    if first is None or first.type != "paragraph" or not first.children:
+        return None
+    words = first.children[0]
+    text = words.children[0] if words.children else None
+    return BOX.match(text.content) if text is not None and text.type == "text" else None
+
+
+def _behind_address(source: str, start: int) -> int:
+    """The end of a link's address, which may hold brackets itself."""
+    depth = 1
+    for found in re.compile(r"[()\n]").finditer(source, start, start + 4_000):
+        depth += {"(": 1, ")": -1, "\n": 0}[found.group()]
+        if depth == 0:
+            return found.end()
+    return start
+
+
+def _short(address: str) -> str:
+    """An address as it is shown, without what all have in common."""
+    bare = address
+    for common in OPENED_SCHEMES:
+        bare = bare.removeprefix(common)
+    bare = bare.rstrip("/")
+    if len(bare) > MAX_ADDRESS:
+        bare = f"{bare[: MAX_ADDRESS // 2]}…{bare[-MAX_ADDRESS // 2 :]}"
+    return bare
