@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app import bench, listing
+from app import bench, listing, settings_command
 from app.terminal import (
     LONGEST_DRAFT,
     PRECISIONS,
@@ -78,6 +78,9 @@ def parser() -> argparse.ArgumentParser:
         "--file", metavar="NAME", help="of a repository of several GGUF files, this one"
     )
     _add_export(commands.add_parser("export", help="write all chats into a file"))
+    settings_command.add_arguments(
+        commands.add_parser("settings", help="what is set, or another value")
+    )
     doctor = commands.add_parser("doctor", help="what this machine and this program can do")
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
     return top
@@ -133,6 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
         "fit": listing.fit,
         "get": _get,
         "export": _export,
+        "settings": settings_command.carry_out,
         "doctor": _doctor,
     }
     _mend_streams()

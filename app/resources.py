@@ -336,7 +336,10 @@ def _said(name: str, value: Any, language: str) -> Any:
 
 AMOUNT = re.compile(r"\d+\.\d+ [GM]i?B")
 # Whole numbers that are counts; the others are ids and versions, which are not grouped.
-COUNTS = ("tokens", "context", "needed", "size", "limit", "free", "characters", "drafted")
+COUNTS = (
+    *("tokens", "context", "needed", "size", "limit", "free", "characters", "drafted"),
+    *("head", "target"),
+)
 
 
 class _Figures:

@@ -174,10 +174,11 @@ class Reading:
     def begin(self, ids: Sequence[int], shown: Piece) -> None:
         """Take in the `ids` of an answer that goes on, of which `shown` is seen already: more
         than these stages would show of it, where it comes from text."""
-        told = Piece()
-        for token in ids:
-            told = told + self.push(token)
-        self._seen = Piece(_behind(told.text, shown.text), _behind(told.reasoning, shown.reasoning))
+        told = [self.push(token) for token in ids]
+        self._seen = Piece(
+            _behind("".join(piece.text for piece in told), shown.text),
+            _behind("".join(piece.reasoning for piece in told), shown.reasoning),
+        )
 
     def push(self, token: int) -> Piece:
         """What `token` lets be shown."""

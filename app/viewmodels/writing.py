@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from PySide6.QtCore import QCoreApplication, QObject, Signal
 
+from app import resources
 from app.conversation import Attachment
 from app.viewmodels import text_files, words
 from app.viewmodels.binding import Property
@@ -185,7 +186,7 @@ class Writing(QObject):
     def _failed(self, job: Job, reason: Reason) -> None:
         if job is Job.READ:
             self._finished(job, [])
-            self.refused.emit(reason.text)
+            self.refused.emit(resources.translate(reason))
 
     def _show_reading(self) -> None:
         self.reading = any(chat == self._chat for chat, _ in self._waiting)

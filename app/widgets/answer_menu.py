@@ -10,6 +10,7 @@ from app.viewmodels.chat import Chat
 from app.viewmodels.turns import Turn
 from app.widgets.markdown import rich
 
+
 def answer_menu(
     parent: QWidget, turn: Turn, chat: Chat, edit_question: Callable[[], object]
 ) -> QMenu:

@@ -2,13 +2,13 @@
 
 import re
 
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app import resources
 from app.conversation import Attachment
-from app.viewmodels import words
+from app.viewmodels import text_files
 from app.widgets.common import Button, label
 from app.widgets.markdown import visible
 
@@ -33,7 +33,7 @@ class AttachmentChip(QWidget):
         name = visible(attachment.name)
         short = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, NAME)
         self.head.set_words(short.replace("&", "&&"))
-        size = text_size(attachment.text)
+        size = text_files.size(text_files.size_of(attachment.text))
         spoken = self.tr("Attached file {name}, {size}").format(name=name, size=size)
         self.head.setAccessibleName(spoken)
         self.head.setToolTip("" if short == name else name)
@@ -83,16 +83,3 @@ class _Viewer(QPlainTextEdit):
             event.ignore()
         else:
             super().keyPressEvent(event)
-
-
-def text_size(text: str) -> str:
-    """How long a text is as a file: "812 bytes", "1.2 kB", "3.4 MB" (powers of ten)."""
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size < 1000:
-        return words.counted(size, _tr("{count} byte"), _tr("{count} bytes"))
-    written = f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"
-    return resources.figures(written)
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("attachment", text)

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QToolButton, QWidget
 
 from app import resources
 from app.widgets import code
-from app.widgets.markdown import visible
+from app.widgets.dialect import visible
 from app.widgets.writer import Card
 
 SLICE_SECONDS = 0.006
@@ -83,7 +83,11 @@ class Colouring:
 
 
 def _is_due(card: Card, growing: bool) -> bool:
-    if not card.seen or not card.language or card.coloured >= min(len(card.source), code.MAX_CHARACTERS):
+    if (
+        not card.seen
+        or not card.language
+        or card.coloured >= min(len(card.source), code.MAX_CHARACTERS)
+    ):
         return False
     wanted = max(GROWTH * card.coloured, FIRST_COLOURS) if growing else 0
     return len(card.source) >= wanted
@@ -146,11 +150,15 @@ def paint_task(painter: QPainter, place: QRectF, *, done: bool) -> None:
         painter.drawPixmap(box.topLeft() + QPointF(1, 1), ticked)
 
 
-def paint_card(painter: QPainter, place: QRectF, card: Card) -> None:
-    """The card behind the code, with its language and what cannot be seen in it."""
+def paint_card(painter: QPainter, place: QRectF, card: Card, seen: QRectF) -> None:
+    """The card behind the code, with its language and what cannot be seen in it, as far as it is
+    `seen`: a path of thousands of lines would take its time."""
     painter.setPen(QPen(resources.colour("line"), 1))
     painter.setBrush(resources.colour("sunken"))
-    painter.drawRoundedRect(place.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+    shown = place.intersected(seen.adjusted(-50, -50, 50, 50))
+    painter.drawRoundedRect(shown.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+    if seen.top() > place.top() + 40:
+        return
     painter.setFont(resources.font("caption"))
     head = place.adjusted(14, 10, -100, 0)
     if card.unseen:

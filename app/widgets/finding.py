@@ -118,7 +118,7 @@ class Finding(QObject):
             if body.extraSelections():
                 body.setExtraSelections([])
             return None
-        cursors = []
+        cursors: list[QTextCursor] = []
         cursor = QTextCursor(body.document())
         while len(cursors) < MARKED:
             cursor = body.document().find(self.text, cursor)
@@ -178,10 +178,10 @@ def _rendered(source: str) -> str:
 
 def _selection(cursor: QTextCursor, current: bool) -> QTextEdit.ExtraSelection:
     made = QTextEdit.ExtraSelection()
-    made.cursor = cursor  # type: ignore[attr-defined]
+    made.cursor = cursor
     shape = QTextCharFormat()
     fill, ink = ("accent", "on_accent") if current else ("selected", "text")
     shape.setBackground(resources.colour(fill))
     shape.setForeground(resources.colour(ink))
-    made.format = shape  # type: ignore[attr-defined]
+    made.format = shape
     return made

@@ -161,8 +161,12 @@ def of(shape: QTextFormat) -> Formula:
 class FormulaObject(QPyTextObject):
     """Measures and draws the formulas of one document."""
 
+    def __init__(self, parent: QObject, made: Setter) -> None:
+        super().__init__(parent)
+        self._setter = made
+
     def intrinsicSize(self, document: QTextDocument, position: int, shape: QTextFormat) -> QSizeF:
-        above, below, width = _measures(document, shape)
+        above, below, width = _measures(document, shape, self._setter.picture(of(shape)))
         small = QFontMetricsF(shape.toCharFormat().font()).xHeight()
         # Room is added on one side: ascent and descent must differ by the small letters' height.
         return QSizeF(width, max(2 * above - small, 2 * below + small))
@@ -176,12 +180,11 @@ class FormulaObject(QPyTextObject):
         shape: QTextFormat,
     ) -> None:
         rect = QRectF(rect)
-        above, below, width = _measures(document, shape)
+        picture = self._setter.picture(of(shape))
+        above, below, width = _measures(document, shape, picture)
         small = QFontMetricsF(shape.toCharFormat().font()).xHeight()
         base = rect.top() + (rect.height() + small) / 2
         place = QRectF(rect.left() + PADDING, base - above, width - 2 * PADDING, above + below)
-        formula = of(shape)
-        picture = setter().picture(formula)
         if picture is None:
             _draw_source(painter, place, document, shape)
         else:
@@ -189,11 +192,12 @@ class FormulaObject(QPyTextObject):
             _renderer(picture, ink).render(painter, place)
 
 
-def _measures(document: QTextDocument, shape: QTextFormat) -> tuple[float, float, float]:
+def _measures(
+    document: QTextDocument, shape: QTextFormat, picture: Picture | None
+) -> tuple[float, float, float]:
     """Pixels over the base line, below it, and from side to side."""
     room = document.textWidth() - 8
     room = room if room > 50 else 600.0
-    picture = setter().picture(of(shape))
     if picture is None:
         lines, metrics = _source_lines(shape, room), QFontMetricsF(resources.code_font())
         width = max(map(metrics.horizontalAdvance, lines))

@@ -248,30 +248,3 @@ class _Name(QLabel):
         short = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, NAME_WIDTH)
         self.setText(short)
         self.setToolTip("" if short == text else tooltip(text))
-
-
-class Rail(QWidget):
-    """The narrow strip at the left: the mark and a new chat."""
-
-    new_chat = Signal()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setObjectName("rail")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setFixedWidth(52)
-        new = IconButton(self.tr("New chat"), "square-pen", size=32)
-        new.clicked.connect(self.new_chat)
-        column = QVBoxLayout()
-        column.setContentsMargins(10, 11, 9, 10)
-        column.setSpacing(10)
-        mark = Glyph("mark", "accent", 26)
-        centre = Qt.AlignmentFlag.AlignHCenter
-        column.addWidget(mark, 0, centre)
-        column.addWidget(new, 0, centre)
-        column.addStretch()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addLayout(column)
-        row.addWidget(rule(vertical=True))

@@ -1,50 +1,48 @@
-"""Markdown cut into blocks that can be written one after another, and as safe rich text.
+"""Markdown cut into blocks that can be written one after another.
 
-Parsed by markdown-it with HTML off, so a tag is text like any other. Knows what may still change
-while an answer streams; knows no document, no widget, no colour.
+Knows what may still change while an answer streams; knows no document, no widget, no colour.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
-from typing import Any
 
-from markdown_it import MarkdownIt
-from markdown_it.ruler import RuleOptionsType
-from markdown_it.rules_block import StateBlock
-from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-LONG = 4_000  # characters; a longer paragraph is written in several parts
-MAX_FORMULA = 2_000
-OPENED_SCHEMES = ("http://", "https://", "mailto:")
+from app.widgets import dialect
+from app.widgets.dialect import DEEP
+
+LONG = 2_000  # characters; a longer paragraph is written in several parts
+MAX_ROWS = 200  # of a table; a taller one is shown as its source
+ROWS_AT_ONCE = 50
 BOX = re.compile(r"\[([ xX])\](?=\s)\s*")
 
-# The parser drops what is nested deeper than its limit; such blocks are shown as they are.
-_DEEP = re.compile(r"^(?:[ \t]*(?:[>*+-]|\d{1,9}[.)])){12}", re.MULTILINE)
+_FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
+_ROWS = re.compile(r"(?:[ \t]*\|[^\n]*(?:\n|$))+")
+_TALL = re.compile(rf"^(?:[ \t]*\|[^\n]*(?:\n|$)){{{MAX_ROWS + 2},}}", re.MULTILINE)
 _MARKER = re.compile(r"[ \t]*(?:[*+-]|\d{1,9}[.)])(?:[ \t]{1,4}(?=\S)|[ \t]|$)")
-# Control characters would be invisible or act as line ends.
-_VISIBLE: dict[int, int | str | None] = {c: 0x2400 + c for c in range(32) if c not in (9, 10)}
-_VISIBLE |= {0x0D: None, 0x7F: 0x2421, 0x85: " ", 0x2028: "\n", 0x2029: "\n"}
-_VISIBLE |= {c: "\ufffd" for c in range(0x80, 0xA0) if c != 0x85}
-_DELIMITERS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"), ("$", "$"))
-
 
 class Node:
-    """A part of a parsed text, with what it holds."""
+    """A part of a parsed text, with what it holds; words are parsed when they are asked for."""
 
-    __slots__ = ("attrs", "children", "content", "info", "map", "markup", "parent", "tag", "type")
+    __slots__ = ("_held", "attrs", "content", "info", "map", "markup", "parent", "tag", "type")
 
     def __init__(self, token: Token, parent: "Node | None") -> None:
         self.type = token.type.removesuffix("_open")
         self.tag, self.info, self.markup = token.tag, token.info, token.markup
         self.content, self.map, self.attrs = token.content, token.map, token.attrs
         self.parent = parent
-        self.children: list[Node] = []
+        self._held: list[Node] | None = None if self.type == "inline" else []
         if parent is not None:
             parent.children.append(self)
+
+    @property
+    def children(self) -> "list[Node]":
+        if self._held is None:
+            words = dialect.words.parseInline(self.content)[0].children or []
+            self._held = tree(words).children
+        return self._held
 
 
 def tree(tokens: Iterable[Token]) -> Node:
@@ -55,9 +53,7 @@ def tree(tokens: Iterable[Token]) -> Node:
             holder = holder.parent or root
             continue
         node = Node(token, holder)
-        if token.children:
-            node.children = tree(token.children).children
-        elif token.nesting > 0:
+        if token.nesting > 0:
             holder = node
     return root
 
@@ -105,22 +101,27 @@ class Fence:
         return set(text) <= {self.markup[0]} or _indent(line) < self.floor
 
 
-def visible(text: str) -> str:
-    """`text` with control characters as their visible signs, and lines ended by "\\n" alone."""
-    return text.translate(_VISIBLE)
-
-
 def split(text: str, *, after: Block | None = None, growing: bool = False) -> list[Block]:
     """The blocks of a visible `text`; their sources join to it again.
 
     `after`: the block before it, which may be of the same list or paragraph. `growing`: more of
     it may come.
     """
-    if _DEEP.search(text):
+    if DEEP.search(text):
         return [Block(text, None)]
+    table = _long_table(text, after)
+    if table is not None:
+        above, rows = text[: table.start()], table.group()
+        below = text[table.end() :]
+        return [
+            *(split(above) if above else []),
+            *_rows(rows, after if not above else None),
+            *(split(below, growing=growing) if below else []),
+        ]
     # Inside a long paragraph, a line that looks like a list does not begin one.
-    prefix = "x " if after is not None and after.part is not None else ""
-    nodes = tree(_parser.parse(prefix + text, {"growing": growing})).children
+    inner = after is not None and after.part is not None and after.node is not None
+    prefix = "x " if inner else ""
+    nodes = tree(dialect.blocks.parse(prefix + text, {"growing": growing})).children
     starts = [n.map[0] for n in nodes if n.map is not None]
     if len(starts) != len(nodes) or not nodes:
         return [Block(text, None)] if text else []
@@ -141,8 +142,8 @@ def _blocks_of(
     if node.type == "paragraph" and (inside or len(source) > LONG):
         part = (before.part or 0) + 1 if inside and before is not None else 0
         for number, piece in enumerate(_pieces(source), part):
-            root = tree(_parser.parseInline(piece.strip()))
-            yield Block(piece, root, first, part=number)
+            words = Token("inline", "", 0, content=piece.strip())
+            yield Block(piece, tree([words]), first, part=number)
     elif node.type in ("bullet_list", "ordered_list") and len(node.children) > 0:
         item, first_item = first_number(node), True
         if before is not None and before.item is not None and _goes_on(before, node):
@@ -155,6 +156,21 @@ def _blocks_of(
             item, first_item = item + 1, False
     else:
         yield Block(source, node, first)
+
+
+def _long_table(text: str, after: Block | None) -> re.Match[str] | None:
+    """More rows than are laid out as a table, or what follows them."""
+    if after is not None and after.part is not None and after.node is None:
+        return _ROWS.match(text)
+    found = _TALL.search(text)
+    return found if found and not _FENCE.search(text, 0, found.start()) else None
+
+
+def _rows(rows: str, after: Block | None) -> Iterator[Block]:
+    lines = rows.splitlines(keepends=True)
+    part = after.part + 1 if after is not None and after.part is not None else 0
+    for number, start in enumerate(range(0, len(lines), ROWS_AT_ONCE), part):
+        yield Block("".join(lines[start : start + ROWS_AT_ONCE]), None, part=number)
 
 
 def _goes_on(before: Block, node: Node) -> bool:
@@ -238,131 +254,3 @@ def _indent(line: str) -> int:
 def plain_text(node: Node) -> str:
     """The words of a node without their marks."""
     return "".join(map(plain_text, node.children)) if node.children else node.content
-
-
-def rich(text: str) -> str:
-    """HTML of a Markdown text for the clipboard: no picture, no address but web and mail."""
-    return str(_parser.render(visible(text)))
-
-
-# Formulas: \( \), \[ \], $$ $$ and $ $, where it is no price.
-
-
-def _inline_formula(state: StateInline, silent: bool) -> bool:
-    text, at = state.src, state.pos
-    found = next((d for d in _DELIMITERS if text.startswith(d[0], at)), None)
-    if found is None:
-        return False
-    opening, closing = found
-    start = at + len(opening)
-    end = text.find(closing, start, min(start + MAX_FORMULA, state.posMax))
-    body = text[start:end] if end > start else ""
-    if not body.strip() or (opening == "\\[" and body.strip().isdigit()):
-        return False
-    if opening == "$" and not _is_formula(text, start, end):
-        return False
-    if not silent:
-        token = state.push("formula", "math", 0)
-        token.content, token.markup = body.strip(), opening
-    state.pos = end + len(closing)
-    return True
-
-
-def _is_formula(text: str, start: int, end: int) -> bool:
-    """Whether what stands between two dollar signs is one, and not prose between two prices."""
-    before, behind = text[: start - 1][-1:], text[end + 1 : end + 2]
-    body = text[start:end]
-    if before.isalnum() or behind.isalnum() or "$" in (before, behind):
-        return False
-    if body != body.strip() or body.endswith("\\"):
-        return False
-    if re.search(r"[\\^_=]", body):
-        return True
-    return not re.search(r"^\d\S*\s|[^\W\d_]{2,}\s+[^\W\d_]{2,}", body)
-
-
-def _block_formula(state: StateBlock, line: int, last: int, silent: bool) -> bool:
-    if state.is_code_block(line):
-        return False
-    text = _line(state, line)
-    found = next((d for d in _DELIMITERS[1:3] if text.startswith(d[0])), None)
-    if found is None:
-        return False
-    body, closing, end = [text[2:]], found[1], line
-    while closing not in body[-1]:
-        end += 1
-        if end >= last:
-            return _unfinished_formula(state, line, end, silent)
-        if state.isEmpty(end) or state.sCount[end] < state.blkIndent:
-            return False
-        body.append(_line(state, end))
-    if not body[-1].rstrip().endswith(closing) or body == [closing]:
-        return False
-    content = "\n".join(body).rstrip().removesuffix(closing).strip()
-    if not content or closing in content or content.isdigit():
-        return False
-    if not silent:
-        _push_formula(state, "formula", content, line, end + 1).markup = found[0]
-    return True
-
-
-def _unfinished_formula(state: StateBlock, line: int, end: int, silent: bool) -> bool:
-    """While its end may come, a formula's lines are not taken for lists or headings."""
-    if not state.env.get("growing"):
-        return False
-    if not silent:
-        source = "\n".join(_line(state, n) for n in range(line, end))
-        _push_formula(state, "unfinished", source, line, end)
-    return True
-
-
-def _push_formula(state: StateBlock, kind: str, content: str, line: int, end: int) -> Any:
-    token = state.push(kind, "math", 0)
-    token.block, token.content, token.map = True, content, [line, end]
-    state.line = end
-    return token
-
-
-def _line(state: StateBlock, line: int) -> str:
-    return state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
-
-
-def _build() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 40})
-    parser.enable(["table", "strikethrough"])
-    # A definition may come when what refers to it is long written. Texts are left apart, so
-    # that each still is a piece of the source.
-    parser.disable(["reference", "text_join"])
-    interrupts: RuleOptionsType = {"alt": ["paragraph", "blockquote", "list"]}
-    parser.block.ruler.before("fence", "formula", _block_formula, interrupts)
-    parser.inline.ruler.before("escape", "formula", _inline_formula)
-    for name, rule in (
-        ("formula", _rich_formula),
-        ("unfinished", _rich_formula),
-        ("image", _rich_image),
-        ("link_open", _rich_link),
-    ):
-        parser.add_render_rule(name, rule)
-    return parser
-
-
-def _rich_formula(renderer: Any, tokens: Any, index: int, options: Any, env: Any) -> str:
-    token = tokens[index]
-    closing = dict(_DELIMITERS).get(token.markup, "")
-    code = f"<code>{escape(token.markup + token.content + closing)}</code>"
-    return f"<p>{code}</p>\n" if token.block else code
-
-
-def _rich_image(renderer: Any, tokens: Any, index: int, options: Any, env: Any) -> str:
-    token = tokens[index]
-    return f"[{escape(token.content)} {escape(str(token.attrs.get('src', '')))}]"
-
-
-def _rich_link(renderer: Any, tokens: Any, index: int, options: Any, env: Any) -> str:
-    token = tokens[index]
-    if not str(token.attrs.get("href", "")).lower().startswith(OPENED_SCHEMES):
-        token.attrs = {}
-    return str(renderer.renderToken(tokens, index, options, env))
-
-
-_parser = _build()

@@ -89,10 +89,10 @@ class _Field(QPlainTextEdit):
 
     def event(self, event: QEvent) -> bool:
         # Else the window's own use of Esc, to stop, would come first.
-        claimed = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
-        if claimed and event.key() == Qt.Key.Key_Escape:
+        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
             event.accept()
-            return True
+            if event.type() == QEvent.Type.ShortcutOverride:
+                return True
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -3,6 +3,7 @@
 from PySide6.QtGui import QTextBlock, QTextBlockFormat, QTextCursor, QTextDocument
 
 from app.widgets import formula
+from app.widgets.writer import INDENT, TASK
 
 _LEFT_OUT = str.maketrans({"\u2066": None, "\u2069": None, "\u2028": "\n"})
 
@@ -31,9 +32,9 @@ def _line(block: QTextBlock, first: int, last: int) -> str:
     listed = block.textList()
     if listed is not None and start == 0:
         mark = f"{listed.format().start()}." if _is_numbered(block) else "-"
-        box = {1: " [ ]", 2: " [x]"}.get(block.blockFormat().marker().value, "")
-        depth = int(block.blockFormat().leftMargin()) // 22
-        line = f"{'  ' * depth}{mark}{box} {line}"
+        box = str(block.blockFormat().property(TASK) or "")
+        depth = int(block.blockFormat().leftMargin()) // INDENT
+        line = f"{'  ' * depth}{mark} {box}{line}"
     return line.translate(_LEFT_OUT)
 
 

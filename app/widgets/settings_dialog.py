@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from PySide6.QtCore import QCoreApplication, QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtWidgets import QDialog, QFrame, QGridLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.setting import Entry, Value
@@ -85,7 +85,7 @@ class SettingsDialog(QDialog):
         name, about = _tr(entry.label), _tr(entry.help) if entry.help else ""
         if entry.is_switch:
             tick = Tick(name, about)
-            tick.toggled.connect(lambda on: self.changed.emit(entry.name, on))
+            tick.clicked.connect(lambda on: self.changed.emit(entry.name, on))
             return tick
         select = Select(name, about)
         select.setMinimumWidth(CONTROL)
@@ -101,12 +101,10 @@ class SettingsDialog(QDialog):
         for entry in TABLE:
             value: Value = getattr(settings, entry.name)
             control = self.controls[entry.name]
-            blocked = QSignalBlocker(control)
             if isinstance(control, Tick):
                 control.setChecked(value is True)
             else:
                 _choose(control, entry, value)
-            blocked.unblock()
 
     def open_up(self) -> None:
         """Show it, or bring it to the front."""

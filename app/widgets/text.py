@@ -29,7 +29,8 @@ from app import resources
 from app.conversation import Round
 from app.widgets import formula
 from app.widgets.card import Colouring, CopyCode, paint_card, paint_task
-from app.widgets.markdown import Block, Fence, open_fence, rich, split, visible, whole
+from app.widgets.dialect import rich, visible
+from app.widgets.markdown import Block, Fence, open_fence, split, whole
 from app.widgets.selection import copied_text
 from app.widgets.tint import Tint
 from app.widgets.writer import CARD_GAP, INDENT, Card, Mark, Writer
@@ -130,8 +131,9 @@ class Answer(Text):
         self._tint = Tint()
         self._later = QTimer(self, interval=0, singleShot=True)
         self._later.timeout.connect(self._tidy)
-        self._formulas = formula.FormulaObject(self)
-        formula.setter().done.connect(self._set_formula)
+        setter = formula.setter()
+        setter.done.connect(self._set_formula)
+        self._formulas = formula.FormulaObject(self, setter)
         layout = self.document().documentLayout()
         layout.registerHandler(formula.KIND, self._formulas)
         layout.documentSizeChanged.connect(self._resized)
@@ -253,7 +255,8 @@ class Answer(Text):
                 ended = True
                 break
             if end < 0:
-                upto = upto if fence.may_end(line) and not finished else len(source)
+                held = not line or (fence.may_end(line) and not finished)
+                upto = upto if held else len(source)
                 break
             upto, self._line = end, end + 1
         self._code(fence, upto)
@@ -292,10 +295,10 @@ class Answer(Text):
 
     def _set_formula(self, done: object) -> None:
         """A formula can be drawn by now: it takes another size."""
-        for position, found in self._writer.formulas:
-            if found == done:
-                self.document().markContentsDirty(position, 1)
-                self._rects.clear()
+        places = [position for position, found in self._writer.formulas if found == done]
+        if places:
+            self.document().markContentsDirty(places[0], places[-1] - places[0] + 1)
+            self._rects.clear()
 
     # Cards and colours.
 
@@ -344,13 +347,14 @@ class Answer(Text):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for index, card in enumerate(self._writer.cards):
             if self._rect(index).intersects(seen):
-                paint_card(painter, self._rect(index), card)
+                paint_card(painter, self._rect(index), card, seen)
                 self._see(card)
-        first, last = self._position(seen.topLeft()), self._position(seen.bottomRight()) + 1
-        self._paint_marks(painter, first, last)
-        document, places = self.document(), self._writer.places
-        self._tint.paint(painter, document, places, first, last)
-        self._tint.underline(painter, document, places)
+        if self._tint.shown or self._writer.quotes or self._writer.tasks:
+            first, last = self._position(seen.topLeft()), self._position(seen.bottomRight()) + 1
+            self._paint_marks(painter, first, last)
+            document, places = self.document(), self._writer.places
+            self._tint.paint(painter, document, places, first, last)
+            self._tint.underline(painter, document, places)
         painter.end()
         super().paintEvent(event)
 

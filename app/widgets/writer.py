@@ -25,15 +25,17 @@ from app import resources
 from app.latex import Formula
 from app.widgets import code, formula
 from app.widgets.common import tooltip
-from app.widgets.markdown import BOX, OPENED_SCHEMES, Block, Node, first_number, plain_text
+from app.widgets.dialect import OPENED_SCHEMES
+from app.widgets.markdown import BOX, Block, Node, first_number, plain_text
 from app.widgets.places import Places, units
 
 INDENT = 22
 GAP = 9
 CARD_GAP = 10
 MAX_LINE = 5_000  # characters; Qt lays out longer lines in quadratic time
-MAX_ROWS, MAX_COLUMNS, MAX_CELLS = 500, 50, 1_500
+MAX_COLUMNS, MAX_CELLS = 50, 600  # of a table; a larger one is shown as text
 MAX_ADDRESS = 60
+TASK = QTextBlockFormat.Property.UserProperty.value + 21  # the box of a task as it is written
 LINE_BREAK = "\u2028"
 ISOLATE, ISOLATED = "\u2066", "\u2069"
 
@@ -124,6 +126,8 @@ class Writer:
         self._cursor.movePosition(QTextCursor.MoveOperation.End)
         node = block.node
         if node is None:
+            if block.part:
+                self._close_gap()
             self._paragraph(0)
             self._text(block.source.strip("\n"), self._plain)
         elif block.item is not None:
@@ -209,6 +213,8 @@ class Writer:
         self._open(shape)
 
     def _open(self, shape: QTextBlockFormat) -> None:
+        # The last thing written may have been in a frame.
+        self._cursor.movePosition(QTextCursor.MoveOperation.End)
         if self._fresh:
             listed = self._cursor.currentList()
             if listed is not None:
@@ -222,16 +228,20 @@ class Writer:
     def _part(self, node: Node, part: int) -> None:
         """A part of a long paragraph follows the one before without a gap."""
         if part:
-            shape = self._cursor.blockFormat()
-            shape.setBottomMargin(0)
-            self._cursor.setBlockFormat(shape)
+            self._close_gap()
         self._paragraph(0)
         self._inline(node, self._plain)
+
+    def _close_gap(self) -> None:
+        shape = self._cursor.blockFormat()
+        shape.setBottomMargin(0)
+        self._cursor.setBlockFormat(shape)
 
     def _code(self, node: Node, depth: int) -> None:
         source = node.content.removesuffix("\n")
         language = (node.info or "").split(" ")[0].strip()
         self._listed = False
+        self._cursor.movePosition(QTextCursor.MoveOperation.End)
         if self._fresh:
             self._collapse()
         frame = QTextFrameFormat()
@@ -297,6 +307,9 @@ class Writer:
         # A list of its own for each item: it knows its number though others come later.
         self._cursor.createList(shape)
         if box:
+            marked = self._cursor.blockFormat()
+            marked.setProperty(TASK, box.group())
+            self._cursor.setBlockFormat(marked)
             self.tasks.append((self._cursor.position(), box.group(1) != " "))
         for place, child in enumerate(inner):
             if place == 0 and child.type == "paragraph":
@@ -307,13 +320,11 @@ class Writer:
     def _table(self, node: Node, depth: int) -> None:
         rows = [row for part in node.children for row in part.children]
         columns = max((len(row.children) for row in rows), default=0)
-        if not rows or len(rows) > MAX_ROWS or not 0 < columns <= MAX_COLUMNS:
-            self._table_as_text(rows, depth)
-            return
-        if len(rows) * columns > MAX_CELLS:
+        if not 0 < columns <= MAX_COLUMNS or len(rows) * columns > MAX_CELLS:
             self._table_as_text(rows, depth)
             return
         self._listed = False
+        self._cursor.movePosition(QTextCursor.MoveOperation.End)
         if self._fresh:
             self._collapse()
         shape = QTextTableFormat()

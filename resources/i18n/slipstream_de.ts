@@ -1319,6 +1319,10 @@
         <source>The answer is complete.</source>
         <translation>Die Antwort ist fertig.</translation>
     </message>
+    <message>
+        <source>The answer ended early.</source>
+        <translation>Die Antwort endete vorzeitig.</translation>
+    </message>
 </context>
 <context>
     <name>Versions</name>
@@ -1536,17 +1540,6 @@
     <message>
         <source>Edit the question</source>
         <translation>Frage bearbeiten</translation>
-    </message>
-</context>
-<context>
-    <name>attachment</name>
-    <message>
-        <source>{count} byte</source>
-        <translation>{count} Byte</translation>
-    </message>
-    <message>
-        <source>{count} bytes</source>
-        <translation>{count} Bytes</translation>
     </message>
 </context>
 <context>

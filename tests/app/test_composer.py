@@ -11,6 +11,7 @@ from PySide6.QtGui import (
     QGuiApplication,
     QImage,
     QInputMethodEvent,
+    QTextCursor,
 )
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
@@ -93,6 +94,8 @@ def test_shift_enter_breaks_the_line(qtbot, window):
 
 def test_an_input_method_keeps_its_keys(qtbot, window):
     window.desk.chat.show("c", "earlier")
+    window.edit.setPlainText("予定は")
+    window.edit.moveCursor(QTextCursor.MoveOperation.End)
     QApplication.sendEvent(window.edit, QInputMethodEvent("きょう", []))
     for key in (KEY.Key_Return, KEY.Key_Enter, KEY.Key_Up):
         with qtbot.assertNotEmitted(window.composer.sent):
@@ -100,10 +103,10 @@ def test_an_input_method_keeps_its_keys(qtbot, window):
     commit = QInputMethodEvent("", [])
     commit.setCommitString("今日")
     QApplication.sendEvent(window.edit, commit)
-    assert window.text == "今日"
+    assert window.text == "予定は今日"
     with qtbot.waitSignal(window.composer.sent) as sent:
         qtbot.keyClick(window.edit, KEY.Key_Return)
-    assert sent.args == ["今日"]
+    assert sent.args == ["予定は今日"]
 
 
 def test_nothing_is_sent_while_it_answers_and_the_text_stays(qtbot, window):
@@ -288,11 +291,12 @@ def test_an_address_is_pasted_as_text_and_a_picture_refused(window):
     assert window.desk.alerts.current.text == "Pictures cannot be attached. Only text can."
 
 
-def drop(target, data):
-    """What Qt sends: enter, then drop."""
+def drop(target, data, over=lambda: None):
+    """What Qt sends: enter, then drop; `over` is called between."""
     actions, buttons = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton
     enter = QDragEnterEvent(QPointF(5, 5).toPoint(), actions, data, buttons, MODIFIER.NoModifier)
     QApplication.sendEvent(target, enter)
+    over()
     if enter.isAccepted():
         event = QDropEvent(QPointF(5, 5), actions, data, buttons, MODIFIER.NoModifier)
         QApplication.sendEvent(target, event)
@@ -301,8 +305,10 @@ def drop(target, data):
 
 def test_files_are_dropped_on_the_composer_which_shows_it(qtbot, window, tmp_path):
     data = files(tmp_path)
+    shown = []
     for target in (window.composer, window.edit.viewport()):
-        assert drop(target, data)
+        assert drop(target, data, lambda: shown.append(window.composer._dragging))
+        assert shown[-1]
         assert not window.composer._dragging
         qtbot.waitUntil(lambda: bool(window.desk.writing.attached))
         window.desk.writing.detach(window.desk.writing.attached[0])

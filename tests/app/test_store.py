@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app import plain, search, store, tables
+from app import plain, salvage, search, store, tables
 from app.conversation import (
     Attachment,
     ChatRecord,
@@ -420,7 +420,8 @@ def test_what_the_log_holds_is_read_too(path, opened):
     process.stdout.close()
     assert Path(f"{path}-wal").stat().st_size > 0
     damage(path, 0, path.stat().st_size)
-    # the log has every page that was written since, so SQLite may even not notice
+    found = [row.values for row in salvage.rows(path) if len(row.values) == 12]
+    assert max(values[8].count("piece ") for values in found) >= 20
     kept = opened()
     asked, reply = kept.entries("c")
     assert asked.text == "The question"
@@ -607,6 +608,7 @@ def test_deleted_means_gone_from_every_file(path, opened, monkeypatch, searched)
     while searched and kept.search(MARKER) and not indexed(kept):
         pass
     assert len(holders(path, MARKER)) >= 2  # the file and the copy before the migration
+    size = path.stat().st_size
     kept.remove("gone")
     kept.purge()
     assert holders(path, MARKER) == []
@@ -614,6 +616,7 @@ def test_deleted_means_gone_from_every_file(path, opened, monkeypatch, searched)
     assert len(kept.chats()) == 40
     assert len(kept.search("39 and more")) == 1
     kept.close()
+    assert path.stat().st_size < size - 50_000
     assert holders(path, MARKER) == []
 
 

@@ -1,16 +1,15 @@
 """One message: what it shows, what can be done with it, and by which keys."""
 
 import pytest
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QFont, QGuiApplication
-from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
 
 from app import resources
 from app.conversation import Attachment
 from app.viewmodels.chat import Chat
 from app.viewmodels.turns import Turn
 from app.widgets.answer_menu import answer_menu
-from app.widgets.attachment_chip import text_size
 from app.widgets.bubble import Bubble
 from app.widgets.footer import figures
 from app.widgets.thought import Thought
@@ -186,6 +185,7 @@ def test_older_footers_step_back_and_come_forward_with_the_focus(qtbot, show):
     buttons = (shown.footer.copy, shown.footer.again, shown.footer.more)
     shown.set_latest(True)
     assert not any(button.icon().isNull() for button in buttons)
+    QApplication.sendEvent(shown, QEvent(QEvent.Type.Leave))
     shown.set_latest(False)
     assert shown.footer._labels[0].property("tone") == "text3"
     assert all(button.icon().isNull() for button in buttons)
@@ -346,7 +346,7 @@ def test_a_file_is_a_chip_that_unfolds(qtbot, show):
     shown = show(Turn("q", "user", "Look.", attachments=(Attachment("a & b.txt", text),)))
     chip = shown.chips[0]
     assert "a & b.txt" in chip.head.accessibleName()
-    assert "50.0 kB" in chip.head.accessibleName()
+    assert "50 kB" in chip.head.accessibleName()
     assert chip._viewer is None
     width = shown._frame.width()
     chip.head.setFocus()
@@ -360,13 +360,6 @@ def test_a_file_is_a_chip_that_unfolds(qtbot, show):
     assert not chip._viewer.isVisible()
 
 
-def test_the_size_of_a_file():
-    assert text_size("ä") == "2 bytes"
-    assert text_size("x") == "1 byte"
-    assert text_size("x" * 1_234) == "1.2 kB"
-    assert text_size("x" * 3_400_000) == "3.4 MB"
-
-
 def test_typed_control_tokens_are_shown_unchanged(show):
     text = "hi<|im_end|>\n<|im_start|>system\nwhat is enclosed in <>\n<channel> &amp; **x**"
     assert show(Turn("q", "user", text)).body.toPlainText() == text
@@ -375,6 +368,7 @@ def test_typed_control_tokens_are_shown_unchanged(show):
 @pytest.fixture
 def thought(qtbot, chat):
     page = QWidget()
+    qtbot.page = page  # else it goes with the last reference
     column = QVBoxLayout(page)
     made = Thought()
     column.addWidget(made)
@@ -383,7 +377,7 @@ def thought(qtbot, chat):
     page.resize(700, 400)
     page.show()
     qtbot.waitExposed(page)
-    yield made
+    return made
 
 
 def test_thinking_says_how_long_and_how_much(thought):
