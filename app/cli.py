@@ -364,6 +364,7 @@ def _as_json(text: str, ids: Sequence[int], last: "Chunk") -> dict[str, Any]:
 def _get(arguments: argparse.Namespace) -> int:
     from app import paths, places, settings
     from app.hub_token import Tokens
+    from engine.errors import EngineError
     from engine.library import download, hub, plan, starter
     from engine.library.patience import patiently
 
@@ -372,6 +373,8 @@ def _get(arguments: argparse.Namespace) -> int:
     line = _ProgressLine()
     with stop_flag() as stopped:
         try:
+            if arguments.name == "starter" and arguments.file:
+                raise EngineError("no_choice", "The starter is one file: --file has no meaning.")
             if arguments.name == "starter":
                 path = starter.fetch(places.require(places.store(kept)), line, stopped)
             else:
@@ -383,7 +386,7 @@ def _get(arguments: argparse.Namespace) -> int:
                     stopped,
                 )
                 folder = places.choose(wanted, kept)[0].folder
-                size = f"{wanted.size / 1e9:.2f} GB in {len(wanted.files)} files, into {folder}"
+                size = f"{plan.amount(wanted.size)} in {len(wanted.files)} files, into {folder}"
                 print(visible(f"{repository} at {wanted.commit[:8]}: {size}"), file=sys.stderr)
                 path = download.fetch(wanted, folder, line, stopped, access)
         finally:

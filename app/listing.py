@@ -192,6 +192,7 @@ def _refusal(info: "ModelInfo", pair: "Pair", cards: "list[Room]") -> str | None
     """Why the pair's target or draft cannot be that."""
     from engine import guidance
     from engine.api import Kind
+    from engine.library import formats
     from engine.library.candidates import candidate, head_verdict
     from engine.library.inspect import resolve
     from engine.library.scan import Entry
@@ -199,8 +200,9 @@ def _refusal(info: "ModelInfo", pair: "Pair", cards: "list[Room]") -> str | None
     index, terms = _index(), _terms(pair.precision, cards)
     if info.kind is Kind.HEAD:
         return f"{info.name}: {head_verdict(info, pair.target, terms.catalogue).reason.text}"
-    if info.kind in guidance.NOT_WHOLE:
-        return f"{info.name}: {guidance.NOT_WHOLE[info.kind].text}"
+    lacking = guidance.NOT_WHOLE.get(info.kind) or formats.refusal(info.quantisation)
+    if lacking is not None:
+        return f"{info.name}: {lacking.text}"
     if info is pair.target:
         return None
     ours, theirs = (os.path.realpath(resolve(path)) for path in (pair.target.path, info.path))

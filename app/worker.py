@@ -25,6 +25,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from engine.api import Chunk, Drafting, Loaded, Message, Precision, Progress, Sampling
 from engine.errors import Cancelled, EngineError, Reason
+from engine.fit import Pair
 
 Report = Callable[[Progress], None]
 Stopped = Callable[[], bool]
@@ -43,7 +44,7 @@ class SessionLike(Protocol):
         path: Path,
         *,
         precision: Precision | None,
-        layers_in_ram: int,
+        pair: Pair | None,
         progress: Report,
         stopped: Stopped,
     ) -> Loaded: ...
@@ -317,20 +318,15 @@ class Worker(QObject):
         self._submit(self._model, Job.LIMIT, lambda _, __: self._engine().limit_context(tokens))
 
     def load_target(
-        self, path: Path, precision: Precision | None = None, layers_in_ram: int = 0
+        self, path: Path, precision: Precision | None = None, pair: Pair | None = None
     ) -> None:
-        """Load the model at `path`, in the precision that suits it where none is given, with so
-        many layers beside the graphics card; finishes with a Loaded. A failure leaves the old
-        one."""
+        """Load the model at `path`, in the precision that suits it where none is given, on graphics
+        cards as it was judged in `pair`; finishes with a Loaded. A failure leaves the old one."""
 
         def task(report: Report, stopped: Stopped) -> Loaded:
             with _kept_from_the_collector():
                 return self._engine().load_target(
-                    path,
-                    precision=precision,
-                    layers_in_ram=layers_in_ram,
-                    progress=report,
-                    stopped=stopped,
+                    path, precision=precision, pair=pair, progress=report, stopped=stopped
                 )
 
         self._submit(self._model, Job.LOAD, task)

@@ -44,7 +44,8 @@ class Pair:
     longer context than its own, a model holds no more than that.
 
     `layers_in_ram` of the target lie in main memory and are copied to the device in every pass;
-    their keys and values are not.
+    their keys and values are not. `on_cards`: how many of the others lie on each card; empty: not
+    settled yet (`placement`).
     """
 
     target: ModelInfo
@@ -54,6 +55,7 @@ class Pair:
     draft_precision: Precision = "int8"
     draft_length: int = 8
     layers_in_ram: int = 0
+    on_cards: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -100,15 +100,15 @@ def load(
     cache_folder: Path,
     device: str = "auto",
     precision: Precision | None = None,
-    layers_in_ram: int = 0,
+    pair: Pair | None = None,
     sample: str = "",
     progress: Report = lambda progress: None,
     stopped: Stopped = lambda: False,
 ) -> LoadedModel:
     """The model at `path`, a folder of safetensors or a GGUF file, on `device`.
 
-    Beside a graphics card, `layers_in_ram` of its layers lie in main memory; without any, those
-    that one card does not hold go to the others.
+    On graphics cards its layers lie where they were judged to lie in `pair`. Where that is not
+    settled, or without one, those that one card does not hold go to the others.
 
     Without a `precision` the fastest exact one that does not cost too much quality is chosen,
     and `notes` say which and why; what int8 costs is measured on the text `sample`, once. In
@@ -130,7 +130,7 @@ def load(
         progress,
         stopped,
         sample,
-        layers_in_ram,
+        pair,
     )
     if precision is None and opening.rise > WORST_RISE:
         opening = replace(opening, precision="bf16")
@@ -156,7 +156,7 @@ def load(
         defaults=opened.defaults,
         memory_bytes=held,
         seconds=time.monotonic() - began,
-        layers_in_ram=layers_in_ram if where == "cuda" else 0,
+        layers_in_ram=pair.layers_in_ram if pair and where == "cuda" else 0,
         cache_precision=_cache_precision(opened),
         bit_exact=exact,
         notes=(*_notes(opening, opened, automatic=precision is None), *model.notes),
@@ -184,7 +184,7 @@ class Opening:
     progress: Report
     stopped: Stopped
     sample: str = ""
-    layers_in_ram: int = 0
+    pair: Pair | None = None
 
     @property
     def path(self) -> Path:
@@ -414,10 +414,10 @@ def _places(opening: Opening, config: "PreTrainedConfig") -> stock.Places:
     """The device, or what each module of the network lies on."""
     if opening.device != "cuda":
         return opening.device
-    context = min(opening.info.context or USUAL_CONTEXT, USUAL_CONTEXT)
-    pair = Pair(opening.info, opening.precision, context, layers_in_ram=opening.layers_in_ram)
+    pair = opening.pair or Pair(opening.info, opening.precision, USUAL_CONTEXT)
+    pair = replace(pair, target=opening.info, precision=opening.precision)
     placement = place(pair, rooms("cuda"))
-    if placement is None:
+    if placement.whole:
         return opening.device
     network = skeleton(config)
     return placement.device_map(beside_layers(network), layers_name(network))

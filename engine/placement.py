@@ -20,14 +20,21 @@ from engine.fit import (
 )
 
 _WORDS: tuple[Word, ...] = ("no", "unknown", "tight", "fits")
+_NOTHING = Parts(0, 0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
 class Placement:
-    """How many layers each card holds, in order; the layers left over lie in main memory."""
+    """How many layers each card holds, in order, and main memory; without any, all lie on the first
+    card."""
 
-    on_cards: tuple[int, ...]
+    on_cards: tuple[int, ...] = ()
     in_ram: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the target lies on the first card."""
+        return not any(self.on_cards[1:]) and not self.in_ram
 
     def device_map(self, names: Sequence[str], blocks: str) -> dict[str, int | str]:
         """transformers' device map for a network whose layer i is named "{blocks}.{i}".
@@ -40,60 +47,68 @@ class Placement:
         return rest | {f"{blocks}.{index}": place for index, place in enumerate(places)}
 
 
-def place(pair: Pair, rooms: Sequence[Room]) -> Placement | None:
-    """Where the target's layers go; None: all on the first card.
+def place(pair: Pair, rooms: Sequence[Room]) -> Placement:
+    """Where the target's layers lie, or shall lie where that is not settled.
 
-    Those that the user wants in main memory lie there; else, where the first card does not hold
-    the pair and all of them do, they are spread.
+    As many as the user wants are in main memory. The others are spread evenly over as few cards as
+    hold them with a margin, else without one; the draft and what is no layer are on the first. If
+    all cards hold too little, what is too much is on the last.
     """
-    layers = pair.target.layers or 0
-    if pair.layers_in_ram and layer_weights(pair) is not None:
-        outside = min(pair.layers_in_ram, layers)
-        return Placement((layers - outside,), outside)
-    if len(rooms) < 2 or judge(pair, rooms[0]).word != "no":
-        return None
-    return spread(pair, rooms)
-
-
-def spread(pair: Pair, rooms: Sequence[Room]) -> Placement | None:
-    """The target's layers over the cards, each filled in turn, the draft on the first.
-
-    None where all together hold too little, too little is known, or the layers must stay
-    together (`fit.layer_weights`).
-    """
-    counts, left = _filled(pair, rooms)
-    return None if left or not counts else Placement(tuple(counts))
-
-
-def crowded(pair: Pair, rooms: Sequence[Room]) -> Placement | None:
-    """As `spread`, with what no card has room for on the last: it shows what is too much."""
-    counts, left = _filled(pair, rooms)
-    return Placement((*counts[:-1], counts[-1] + left)) if counts else None
-
-
-def _filled(pair: Pair, rooms: Sequence[Room]) -> tuple[list[int], int]:
-    """How many layers each card has room for, and how many are left; no counts: not known, or
-    the first does not even hold what belongs there."""
-    sizes, left = _sizes(pair), pair.target.layers or 0
+    layers = pair.target.layers
+    if not layers or layer_weights(pair) is None:
+        return Placement()
+    outside = min(pair.layers_in_ram, layers)
+    here = layers - outside
+    if sum(pair.on_cards) == here:
+        return Placement(pair.on_cards, outside)
+    sizes = _sizes(pair)
     if sizes is None or any(room.free is None for room in rooms):
-        return [], left
+        return Placement((here,), outside)
+    free = [
+        (room.free or 0) - (sizes.other if card else sizes.first) for card, room in enumerate(rooms)
+    ]
+    spare = [left - margin(room.total or 0) for left, room in zip(free, rooms, strict=True)]
+    tries = (
+        _spread(sizes.layer, left[:cards], here)
+        for left in (spare, free)
+        for cards in range(1, len(rooms) + 1)
+    )
+    found = next((counts for counts in tries if counts), None)
+    return Placement(found or _crowded(sizes.layer, free, here), outside)
+
+
+def _spread(size: int, left: list[int], layers: int) -> tuple[int, ...]:
+    """So many layers on each card that what is left there is as even as can be: it is what a draft
+    and a longer context will need. Empty where the cards do not hold all."""
+    if left[0] < 0 or sum(max(free, 0) // size for free in left) < layers:
+        return ()
+    counts = [0] * len(left)
+    for _ in range(layers):
+        card = max(range(len(left)), key=lambda c: left[c] - size * counts[c])
+        counts[card] += 1
+    return tuple(counts)
+
+
+def _crowded(size: int, left: list[int], layers: int) -> tuple[int, ...]:
+    """Each card filled in turn, and what none has room for on the last: it shows what is too
+    much."""
     counts: list[int] = []
-    for place, room in enumerate(rooms):
-        fixed = sizes.first if place == 0 else sizes.other
-        free = (room.free or 0) - fixed - margin(room.total or 0)
-        if free < 0 and place == 0:
-            return [], left
-        counts.append(min(left, max(free, 0) // sizes.layer))
-        left -= counts[-1]
-    return counts, left
+    for free in left[:-1]:
+        counts.append(min(layers - sum(counts), max(free, 0) // size))
+    return (*counts, layers - sum(counts))
+
+
+def settle(pair: Pair, rooms: Sequence[Room]) -> Pair:
+    """`pair` with its layers where they are judged to lie, wherever else there is room later."""
+    return replace(pair, on_cards=place(pair, rooms).on_cards)
 
 
 def judge_over(pair: Pair, rooms: Sequence[Room]) -> Fit:
-    """On the first of `rooms`; or, where that does not hold it, on several together: the sums of
-    what they hold and have, with the verdict of the tightest."""
-    fits = [fit for fit in judge_each(pair, rooms) if fit.need]
-    if len(fits) < 2:
-        return judge(pair, rooms[0])
+    """On all of `rooms` that it is placed on together: the sums of what they hold and have, with
+    the verdict of the tightest."""
+    fits = [fit for fit in judge_each(pair, rooms) if fit.need != 0]
+    if len(fits) == 1:
+        return fits[0]
     held = [fit.room for fit in fits]
     room = Room(
         rooms[0].device,
@@ -105,40 +120,38 @@ def judge_over(pair: Pair, rooms: Sequence[Room]) -> Fit:
 
 
 def judge_each(pair: Pair, rooms: Sequence[Room]) -> list[Fit]:
-    """What each of `rooms` holds: all on the first, or spread where that does not hold it."""
-    first = judge(pair, rooms[0])
-    if first.word == "no" and len(rooms) > 1:
-        placement = spread(pair, rooms) or crowded(pair, rooms)
-        if placement is not None:
-            return shares(pair, placement, rooms)
-    nothing = Parts(0, 0, 0, 0, 0, 0)
-    return [first, *(replace(first, parts=nothing, room=r, word="fits") for r in rooms[1:])]
+    """What each of `rooms` holds, as it is placed, and whether it fits there."""
+    first, sizes = judge(pair, rooms[0]), _sizes(pair)
+    others = place(pair, rooms).on_cards[1:]
+    if sizes is None or not any(others):
+        return [first, *(replace(first, parts=_NOTHING, room=r, word="fits") for r in rooms[1:])]
+    every = [*_shares(first.parts, sizes, others), *[_NOTHING] * len(rooms)]
+    return [
+        Fit(parts, room, *word_of(parts, room), first.kv_type)
+        for parts, room in zip(every, rooms, strict=False)
+    ]
+
+
+def _shares(whole: Parts, sizes: "_Sizes", others: Sequence[int]) -> list[Parts]:
+    """What the first card holds of `whole`, and the others with so many layers each."""
+    weights, kv, away = whole.target_weights or 0, whole.target_kv or 0, sum(others)
+    first = replace(
+        whole, target_weights=weights - sizes.weights * away, target_kv=kv - sizes.kv * away
+    )
+    return [
+        first,
+        *(
+            Parts(sizes.weights * count, sizes.kv * count, 0, 0, sizes.work, whole.overhead)
+            if count
+            else _NOTHING
+            for count in others
+        ),
+    ]
 
 
 def _sum(every: Iterable[Parts]) -> Parts:
     columns = zip(*(astuple(parts) for parts in every), strict=True)
     return Parts(*(sum(column) for column in columns))
-
-
-def shares(pair: Pair, placement: Placement, rooms: Sequence[Room]) -> list[Fit]:
-    """What each card then holds, and whether it fits there; nothing where that is not known."""
-    sizes = _sizes(pair)
-    if sizes is None:
-        return []
-    whole, layers = parts_of(pair, "cuda"), pair.target.layers or 1
-    weights, kv = whole.target_weights or 0, whole.target_kv or 0
-    found = []
-    for place, (count, room) in enumerate(zip(placement.on_cards, rooms, strict=False)):
-        of_layers, of_kv = sizes.weights * count, kv * count // layers
-        if place == 0:
-            beside = weights - sizes.weights * layers
-            parts = replace(whole, target_weights=of_layers + beside, target_kv=of_kv)
-        elif count:
-            parts = Parts(of_layers, of_kv, 0, 0, whole.work, whole.overhead)
-        else:
-            parts = Parts(0, 0, 0, 0, 0, 0)
-        found.append(Fit(parts, room, *word_of(parts, room), kv_type="bf16"))
-    return found
 
 
 def tightest(fits: Sequence[Fit]) -> Fit:
@@ -153,18 +166,28 @@ def _spare(fit: Fit) -> int:
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Bytes of a layer's weights, of these with its keys and values, and of what else the first
-    card and each other one holds."""
+    """Bytes of a layer's weights, of its keys and values, of what else the first card holds, and
+    of each other one's work space and all that it holds beside layers."""
 
     weights: int
-    layer: int
+    kv: int
     first: int
+    work: int
     other: int
+
+    @property
+    def layer(self) -> int:
+        return self.weights + self.kv
 
 
 def _sizes(pair: Pair) -> _Sizes | None:
+    """None where too little is known, or the layers must stay together (`fit.layer_weights`)."""
     weights, layers, parts = layer_weights(pair), pair.target.layers, parts_of(pair, "cuda")
-    if weights is None or not layers or parts.need is None:
+    if not weights or not layers or parts.need is None:
         return None
-    layer = weights + (parts.target_kv or 0) // layers
-    return _Sizes(weights, layer, parts.need - layer * layers, (parts.work or 0) + parts.overhead)
+    kv = (parts.target_kv or 0) // layers
+    outside = min(pair.layers_in_ram, layers)
+    # layers in main memory are computed on the first card: copies, keys and values are there
+    work = (parts.work or 0) - (weights if outside else 0)
+    first = parts.need - (weights + kv) * (layers - outside)
+    return _Sizes(weights, kv, first, work, work + parts.overhead)

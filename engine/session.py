@@ -35,6 +35,7 @@ from engine.drafters.base import Drafter, NoDrafter
 from engine.drafters.careful import CarefulDrafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.errors import Cancelled, ContextFull, DraftRefused, EngineError, LoadError, Reason
+from engine.fit import Pair
 from engine.library.inspect import inspect, read_vocabulary
 from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
 from engine.memory import compared
@@ -95,12 +96,12 @@ class Session:
         *,
         device: str = "auto",
         precision: Precision | None = None,
-        layers_in_ram: int = 0,
+        pair: Pair | None = None,
         progress: Report = _unheard,
         stopped: Stopped = _never,
     ) -> Loaded:
-        """Load the model at `path` as the target, `layers_in_ram` of its layers beside a graphics
-        card; the draft is then "none".
+        """Load the model at `path` as the target, on graphics cards as it was judged in `pair`;
+        the draft is then "none".
 
         Raises what `loading.load` raises; the old target stays loaded and usable then.
         """
@@ -109,7 +110,7 @@ class Session:
             cache_folder=self._cache_folder,
             device=device,
             precision=precision,
-            layers_in_ram=layers_in_ram,
+            pair=pair,
             sample=self._sample,
             progress=progress,
             stopped=stopped,

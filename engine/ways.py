@@ -3,12 +3,13 @@
 Arithmetic like `fit`'s. Changes nothing: whoever shows a way out lets the user take it.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from engine.api import Precision
 from engine.errors import Reason
-from engine.fit import CHUNK, Fit, Pair, Room, Word, gib, judge, layer_weights, margin
+from engine.fit import CHUNK, Fit, Pair, Room, Word, gib, layer_weights, margin
 from engine.placement import judge_over
 
 LEAST_CONTEXT = 512
@@ -50,7 +51,7 @@ def ways_out(pair: Pair, rooms: Sequence[Room], ram: Room | None = None) -> list
         WayOut(text.code, text, changed, judge_over(changed, rooms))
         for text, changed in _changes(pair, rooms)
     ]
-    outside = None if ram is None else _outside(pair, rooms[0], ram)
+    outside = None if ram is None else _outside(pair, rooms, ram)
     return found if outside is None else [*found, outside]
 
 
@@ -61,13 +62,15 @@ def _changes(pair: Pair, rooms: Sequence[Room]) -> Iterator[tuple[Reason, Pair]]
             values = {"precision": lower.draft_precision}
             yield Reason("draft_precision", "Draft in {precision}", values), lower
         yield Reason("ngram", "Repeats from the chat instead"), replace(pair, draft=None)
-    lower = _lower(pair.precision, lambda p: replace(pair, precision=p), rooms)
+    # another precision is loaded anew, and placed anew
+    anew = replace(pair, on_cards=())
+    lower = _lower(pair.precision, lambda p: replace(anew, precision=p), rooms)
     if lower is not None:
         text = "Target in {precision}; answers may differ"
         yield Reason("precision", text, {"precision": lower.precision}), lower
     shorter = _shorter(pair, rooms)
     if shorter is not None:
-        text = "Context of {tokens} tokens"
+        text = "Context of {tokens:,} tokens"
         yield Reason("context", text, {"tokens": shorter.context}), shorter
 
 
@@ -106,21 +109,22 @@ def _longest(
     return low * step
 
 
-def _outside(pair: Pair, room: Room, ram: Room) -> WayOut | None:
+def _outside(pair: Pair, rooms: Sequence[Room], ram: Room) -> WayOut | None:
     """As few layers in main memory as make the rest fit; None where layers stay together."""
     size, layers = layer_weights(pair), pair.target.layers
     if size is None or not layers:
         return None
-    all_outside = replace(pair, layers_in_ram=layers)
-    counts = (replace(pair, layers_in_ram=count) for count in range(1, layers))
-    changed = next((p for p in counts if judge(p, room).word == "fits"), all_outside)
-    fit = judge(changed, room)
+    ways = [replace(pair, layers_in_ram=count, on_cards=()) for count in range(1, layers + 1)]
+    # the last if none fits
+    least = bisect_left(ways[:-1], True, key=lambda way: judge_over(way, rooms).word == "fits")
+    changed = ways[least]
+    fit = judge_over(changed, rooms)
     copied = size * changed.layers_in_ram
     short = 0 if ram.free is None else copied + margin(ram.total or ram.free) - ram.free
     if short > 0:
         text = "Does not fit, {gib} GiB short in main memory"
         fit = replace(fit, word="no", reason=Reason("no_fit_in_ram", text, {"gib": gib(short)}))
-    return WayOut("layers", _slowed(changed.layers_in_ram, copied, room.link), changed, fit)
+    return WayOut("layers", _slowed(changed.layers_in_ram, copied, rooms[0].link), changed, fit)
 
 
 def _slowed(layers: int, copied: int, link: float | None) -> Reason:

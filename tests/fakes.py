@@ -24,6 +24,7 @@ from engine.api import (
     Usage,
 )
 from engine.errors import Cancelled, EngineError, Reason
+from engine.fit import Pair
 from engine.guidance import Level, Verdict
 from engine.library.scan import Entry
 from engine.measured import Measurement
@@ -213,12 +214,13 @@ class ScriptedSession:
         path: Path,
         *,
         precision: Precision | None,
-        layers_in_ram: int,
+        pair: Pair | None,
         progress: Callable[[Progress], None],
         stopped: Callable[[], bool],
     ) -> Loaded:
         self._note()
-        self.layers_in_ram = layers_in_ram
+        self.pair = pair
+        self.layers_in_ram = pair.layers_in_ram if pair else 0
         progress(Progress("load", 45_000_000, 98_000_000))
         while not self.load_hold.wait(0.005):
             if stopped():

@@ -25,7 +25,7 @@ from engine import devices, guidance
 from engine.api import Kind, Loaded, ModelInfo
 from engine.errors import Reason
 from engine.guidance import Level, Verdict
-from engine.library import catalogue
+from engine.library import catalogue, formats
 from engine.library.catalogue import Catalogue
 from engine.library.folder import unfinished
 from engine.library.scan import Entry
@@ -94,7 +94,6 @@ def model(name: str, billions: float, **changes: object) -> Entry:
 
 def thirty() -> list[Entry]:
     """Models of every kind of verdict."""
-    unknown = {"linear": None, "hidden_size": None, "cache_widths": None}
     halves = {
         "Qwen2.5-Coder 32B Instruct": unfinished(
             "model-00007-of-00014.safetensors.incomplete"
@@ -106,7 +105,7 @@ def thirty() -> list[Entry]:
     return [
         *(model(name, billions) for name, billions in SAME.items()),
         *(model(name, billions) for name, (billions, _) in OTHERS.items()),
-        model("Qwen2.5-Coder 0.5B Instruct AWQ", 0.494, **unknown),
+        replace(model("Qwen2.5-Coder 0.5B Instruct AWQ", 0.494), problem=formats.refusal("awq")),
         model("EAGLE-3 head for Qwen3 8B", 0.4, kind=Kind.HEAD),
         model("Qwen2.5-Coder 7B SQL adapter", 0.04, kind=Kind.ADAPTER),
         model("Mamba 130M", 0.13, recurrent=True),

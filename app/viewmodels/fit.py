@@ -13,7 +13,7 @@ from app import resources
 from app.viewmodels import words
 from app.viewmodels.binding import Property
 from engine.fit import CHUNK, Fit, Pair, Parts, Room
-from engine.placement import judge_each, judge_over, tightest
+from engine.placement import judge_each, judge_over, settle, tightest
 from engine.ways import WayOut, longest_context, ways_out
 
 GIB = 2**30
@@ -97,6 +97,12 @@ class Fitting(QObject):
     def fit(self, pair: Pair) -> Fit | None:
         """Whether `pair` would fit in place of what runs; None while no device is known."""
         return judge_over(pair, self._free()) if self._rooms else None
+
+    def settle(self, pair: Pair) -> Pair:
+        """`pair` with its layers where they are judged to lie; as it is while that is not known."""
+        fit = self.fit(pair)
+        known = fit is not None and fit.word != "unknown"
+        return settle(pair, self._free()) if known else pair
 
     def show(self, running: Pair | None, asked: Pair | None = None) -> None:
         """Judge what runs, or what is `asked` for in its place."""
@@ -223,13 +229,14 @@ def _bar(fit: Fit) -> Bar:
 
 
 def _within(parts: list[Part], total: int, over: int) -> tuple[Part, ...]:
-    """The parts as drawn: others before what is ours, and what is too much behind the capacity."""
+    """The parts as drawn: of what is ours, as much as others leave room for, and what is too much
+    behind the capacity."""
     if not over:
         return tuple(parts)
-    left, drawn = total, []
-    for part in sorted(parts, key=lambda p: p.name != "others"):
-        size = min(part.size, left)
-        left -= size
+    left, drawn = total - sum(p.size for p in parts if p.name == "others"), []
+    for part in parts:
+        size = part.size if part.name == "others" else min(part.size, left)
+        left -= 0 if part.name == "others" else size
         drawn.append(replace(part, size=size))
     return (*drawn, Part("over", _tr("Too much"), over))
 

@@ -106,6 +106,8 @@ class Models(QObject):
         self._target_path: Path | None = None
         self._loading_path: Path | None = None
         self._loading_precision: Precision | None = None
+        self._loading_pair: Pair | None = None
+        self._on_cards: tuple[int, ...] = ()  # where the running target's layers lie
         self._loading_draft = ""
         self._loading_draft_precision: Precision | None = None
         self._next_draft = ""
@@ -187,7 +189,7 @@ class Models(QObject):
             self._load_draft(held.key, held.precision, checked=True)
         else:
             self._remember(self.settings.with_context(held.key, judged.context))
-            self._load_target(held.key, held.precision, checked=True)
+            self._load_target(held.key, held.precision, judged)
 
     def choose_draft(self, key: str) -> None:
         """Draft with "none", "ngram" or the model at path `key`; while another draft is loaded,
@@ -342,25 +344,21 @@ class Models(QObject):
         self.settled.emit()
 
     def _load_target(
-        self,
-        key: str,
-        precision: Precision | None,
-        *,
-        checked: bool = False,
-        layers_in_ram: int = 0,
+        self, key: str, precision: Precision | None, agreed: Pair | None = None
     ) -> None:
-        """Load it, unless it does not fit and nobody has said to load it anyway."""
+        """Load it, unless it does not fit and the user has not `agreed` to what it makes."""
         if self._loading_path is not None:
             return
         self._alerts.dismiss()
-        pair = None if checked else self._pair_of(key, precision)
-        if self._hold(key, precision, pair, draft=False):
+        pair = agreed or self._pair_of(key, precision)
+        if self._hold(key, precision, None if agreed else pair, draft=False):
             return
         self._next_draft = ""
         self._loading_path, self._loading_precision = Path(key), precision
+        self._loading_pair = None if pair is None else self.memory.settle(pair)
         self.loading_share = 0.0
         self.loading = self.tr("Loading {name}").format(name=self._name(Path(key)))
-        self._worker.load_target(Path(key), precision, layers_in_ram)
+        self._worker.load_target(Path(key), precision, self._loading_pair)
         self._show()
 
     def _hold(self, key: str, precision: Precision | None, pair: Pair | None, draft: bool) -> bool:
@@ -382,6 +380,7 @@ class Models(QObject):
         path, self._loading_path = self._loading_path, None
         if loaded is not None:
             self._target_path = path
+            self._on_cards = self._loading_pair.on_cards if self._loading_pair else ()
             self._remember(self.settings.with_target(self.target_key, self._loading_precision))
             self.draft = NONE
             self.loaded = loaded
@@ -510,6 +509,9 @@ class Models(QObject):
     def _name(self, path: Path) -> str:
         return next((e.name for e in self._entries if e.path == path), path.stem)
 
+    def _info(self, key: str) -> ModelInfo | None:
+        return next((e.info for e in self._entries if str(e.path) == key), None)
+
     def _show(self) -> None:
         self.targets = target_rows(self._entries, self.target_key)
         self.choosing = bool(self._loading_draft)
@@ -546,7 +548,7 @@ class Models(QObject):
         return {key: fit for key, fit in found.items() if fit is not None}
 
     def _pair_with(self, loaded: Loaded, key: str, draft: ModelInfo | None) -> Pair:
-        """The running target beside a draft."""
+        """The running target, where it lies, beside a draft."""
         precision = self._draft_precision(key) or loaded.precision
         return Pair(
             loaded.info,
@@ -555,11 +557,12 @@ class Models(QObject):
             draft,
             precision,
             layers_in_ram=loaded.layers_in_ram,
+            on_cards=self._on_cards,
         )
 
     def _pair_beside(self, key: str, precision: Precision | None) -> Pair | None:
         """What loading the draft `key` would make; None where it takes no memory."""
-        info = next((e.info for e in self._entries if str(e.path) == key), None)
+        info = self._info(key)
         if self.loaded is None or info is None:
             return None
         pair = self._pair_with(self.loaded, key, info)
@@ -576,8 +579,7 @@ class Models(QObject):
         self.target_precisions = precisions.target_precisions(
             loaded, chosen, speeds.get(self.target_key, {})
         )
-        draft = next((e for e in self._entries if str(e.path) == self.draft), None)
-        info = draft.info if draft is not None else None
+        info = self._info(self.draft)
         chosen = self._draft_precision(self.draft)
         self.draft_precisions = (
             precisions.draft_precisions(info, loaded, chosen, speeds.get(self.draft, {}))
@@ -595,18 +597,23 @@ class Models(QObject):
         """What runs, and what was held back."""
         loaded, running = self.loaded, None
         if loaded is not None:
-            draft = next((e.info for e in self._entries if str(e.path) == self.draft), None)
-            running = self._pair_with(loaded, self.draft, draft)
+            running = self._pair_with(loaded, self.draft, self._info(self.draft))
         self.memory.show(running, self._held.pair if self._held is not None else None)
 
     def _pair_of(self, key: str, precision: Precision | None) -> Pair | None:
-        """What loading the target `key` would make; the draft is "none" then at first."""
-        info = next((e.info for e in self._entries if str(e.path) == key), None)
+        """What loading the target `key` would make: with the draft last used beside it, which is
+        loaded next, unless that is too much."""
+        info = self._info(key)
         if info is None:
             return None
         automatic: Precision = "int8" if self.memory.device == "cpu" else "bf16"
         context = self._context_of(key, info.context or USUAL_CONTEXT)
-        return Pair(info, precision or automatic, context)
+        alone = Pair(info, precision or automatic, context)
+        last = self.settings.drafts.get(key, NGRAM)
+        beside = self._draft_precision(last) or alone.precision
+        both = replace(alone, draft=self._info(last), draft_precision=beside)
+        fit = self.memory.fit(both)
+        return alone if fit is not None and fit.word == "no" else both
 
     def _context_of(self, key: str, most: int) -> int:
         return min(self.settings.contexts.get(key, USUAL_CONTEXT), most)
@@ -620,7 +627,7 @@ class Models(QObject):
             return
         elif pair.draft is None and (held is not None or self.draft not in (NONE, NGRAM)):
             self.choose_draft(NGRAM)
-        elif pair.layers_in_ram or pair.precision != loaded.precision:
+        elif not self._runs_as(loaded, pair):
             self._take_anew(held, loaded, pair)
         elif pair.context != self.context:
             self.choose_context(pair.context)
@@ -631,6 +638,11 @@ class Models(QObject):
         elif pair.draft is not None:
             self.choose_draft_precision(pair.draft_precision)
 
+    def _runs_as(self, loaded: Loaded, pair: Pair) -> bool:
+        """Whether the target of `pair` is the one that runs, in its precision and where it lies."""
+        asked = pair.precision, pair.layers_in_ram, pair.on_cards
+        return asked == (loaded.precision, loaded.layers_in_ram, self._on_cards)
+
     def _take_target(self, held: _Held, pair: Pair) -> None:
         """The target that was held back, loaded otherwise."""
         self._remember(self.settings.with_context(held.key, pair.context))
@@ -638,8 +650,7 @@ class Models(QObject):
         self._load_target(
             held.key,
             pair.precision if changed else held.precision,
-            checked=pair.layers_in_ram > 0,
-            layers_in_ram=pair.layers_in_ram,
+            pair if pair.layers_in_ram else None,
         )
 
     def _take_anew(self, held: _Held | None, loaded: Loaded, pair: Pair) -> None:
@@ -651,8 +662,7 @@ class Models(QObject):
         self._load_target(
             self.target_key,
             pair.precision if changed else self._chosen_precision,
-            checked=pair.layers_in_ram > 0,
-            layers_in_ram=pair.layers_in_ram,
+            pair if pair.layers_in_ram else None,
         )
 
 

@@ -21,7 +21,7 @@ from engine.measured import NGRAM, NONE, Measurement
 UNFINISHED = "download_unfinished"
 LONGEST_WORD = 40  # characters before a colon that still are a word; behind it a sentence goes on
 Tone = Literal["plain", "good", "caution", "bad", "refused"]
-Action = Literal["", "get", "resume"]
+Action = Literal["", "get", "resume", "repair"]
 _TONES: dict[Level, Tone] = {
     Level.GOOD: "good",
     Level.EVEN: "plain",
@@ -234,9 +234,10 @@ def _refused(key: str, name: str, reason: Reason, detail: Reason | None = None) 
 
 
 def _broken(entry: Entry, problem: Reason) -> Row:
-    """A model that cannot be used as it is on the disk; a download can go on."""
+    """A model that cannot be used as it is on the disk; a download can go on, and what it brought
+    can be mended."""
     row = _refused(str(entry.path), entry.name, problem)
-    action: Action = "resume" if problem.code == UNFINISHED else ""
+    action: Action = "resume" if problem.code == UNFINISHED else "repair" if entry.fetched else ""
     if entry.info is None:
         return replace(row, action=action)
     size = words.megabytes(entry.info.file_bytes)

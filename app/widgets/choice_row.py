@@ -171,6 +171,7 @@ def action_words(row: Row) -> str:
     words = {
         "get": QCoreApplication.translate("choices", "Get"),
         "resume": QCoreApplication.translate("choices", "Resume"),
+        "repair": QCoreApplication.translate("choices", "Repair"),
     }
     return words.get(row.action, "")
 

@@ -89,7 +89,7 @@ class FirstRun(QWidget):
         self.hub = _way(
             "search",
             self.tr("Find a model on the Hub"),
-            self.tr("Sizes and memory are shown before anything is fetched"),
+            self.tr("Sizes are shown before anything is fetched"),
         )
         self.folders = _way(
             "folder-open", self.tr("Add a folder of models"), self.tr("Safetensors and GGUF files")

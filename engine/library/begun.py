@@ -110,6 +110,12 @@ def forget(wanted: Plan, models: Path) -> None:
             empty.rmdir()
 
 
+def is_noted(path: Path) -> bool:
+    """Whether the model at `path` was fetched by this program."""
+    folder = path.parent if path.suffix.lower() == ".gguf" else path
+    return length(folder / NOTE) > 0
+
+
 def _notes(models: Path) -> Iterator[Path]:
     try:
         yield from sorted(models.glob(f"*/*/{NOTE}"))

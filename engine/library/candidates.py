@@ -10,10 +10,10 @@ from typing import Any
 
 from engine import guidance, measured
 from engine.api import Kind, ModelInfo, Precision
-from engine.errors import EngineError
+from engine.errors import EngineError, Unsupported
 from engine.fit import USUAL_CONTEXT, Fit, Pair, Room
 from engine.guidance import Level, Verdict
-from engine.library import catalogue, heads
+from engine.library import catalogue, formats, heads
 from engine.library.catalogue import Catalogue, Offer
 from engine.library.index import Index, identity
 from engine.library.inspect import is_same, resolve
@@ -59,14 +59,25 @@ def candidates(
     target: Path, entries: Iterable[Entry], index: Index, terms: Terms
 ) -> list[Candidate]:
     """All `entries` but the target itself, and then what the catalogue has; both with those first
-    that can draft, by measured speed, advice and size. Raises what `inspect` raises of the target.
+    that can draft, by measured speed, advice and size. Raises what `inspect` and `read_vocabulary`
+    raise of the target, and Unsupported for one that is no whole model or cannot run here.
     """
     entries = list(entries)
     info = index.info(target)
+    _require_target(info)
+    index.fingerprint(target)
     others = [e for e in entries if not is_same(e.path, target)]
     here = [candidate(info, entry, index, terms) for entry in others]
     there = [_offered(o, info, terms) for o in terms.catalogue.offers(info, entries)]
     return [*sorted(here, key=_rank), *sorted(there, key=_rank)]
+
+
+def _require_target(info: ModelInfo) -> None:
+    reason = guidance.NOT_WHOLE.get(info.kind) or formats.refusal(info.quantisation)
+    if reason is not None:
+        raise Unsupported(
+            "no_target", "{name} cannot be a target: {reason}", name=info.name, reason=reason.text
+        )
 
 
 def candidate(target: ModelInfo, entry: Entry, index: Index, terms: Terms) -> Candidate:
@@ -103,11 +114,13 @@ def setup(
 
 
 def head_verdict(head: ModelInfo, target: ModelInfo, catalogue: Catalogue) -> Verdict:
-    """Why a head on disk cannot draft, naming the model that it was made for: by the head's name,
-    else by its own configuration; and what speaks against this target, where something does."""
+    """Why a head on disk cannot draft: what speaks against this target, where something does, else
+    that heads cannot be used yet. Names the model that it was made for: by the head's name, else
+    by its own configuration."""
     path = resolve(head.path)
     name = catalogue.made_for(head) or _short(heads.made_for(path))
-    return Verdict(Level.REFUSED, guidance.head_refusal(name), heads.fault(path, target))
+    of, fault = guidance.head_refusal(name), heads.fault(path, target)
+    return Verdict(Level.REFUSED, of) if fault is None else Verdict(Level.REFUSED, fault, of)
 
 
 def _short(stated: str | None) -> str | None:

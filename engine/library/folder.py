@@ -159,6 +159,8 @@ def family(config: Mapping[str, Any]) -> tuple[str, Kind]:
     """Model type and kind. Raises Unsupported for what cannot be run here."""
     model_type = config.get("model_type")
     if not isinstance(model_type, str) or not model_type:
+        if families.kind_of("", config) is Kind.HEAD:
+            return next(iter(families.names(config.get("architectures"))), ""), Kind.HEAD
         raise Unsupported("no_model_type", "config.json does not say what kind of model it is.")
     kind = families.kind_of(model_type, config)
     if kind is Kind.MODEL and not families.is_causal(config):

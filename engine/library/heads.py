@@ -69,7 +69,7 @@ def _width(
         text = "Its tensor fc.weight reads {head} numbers, no multiple of the target's {target}"
         return Reason("head_fc", text, {"head": width, "target": theirs})
     if stated is not None and stated != theirs:
-        text = "Made for a model of width {head}; this target has {target}"
+        text = "Another target: width {head:,}, not {target:,}"
         return Reason("head_width", text, {"head": stated, "target": theirs})
     return None
 
@@ -82,11 +82,11 @@ def _map(
     if own is None or vocabulary is None or own == vocabulary:
         return None
     if MAP not in tensors:
-        text = "Its {tokens} tokens are not the target's, and it lacks the tensor {tensor}"
+        text = "Its {tokens:,} tokens are not the target's, and it lacks the tensor {tensor}"
         return Reason("head_no_map", text, {"tokens": own, "tensor": MAP})
     path, tensor = tensors[MAP]
     if tensor.dtype != "I64" or tensor.shape != (own,):
-        text = "Its tensor {tensor} is not a map of {tokens} whole numbers"
+        text = "Its tensor {tensor} is not a map of {tokens:,} whole numbers"
         return Reason("head_bad_map", text, {"tensor": MAP, "tokens": own})
     numbers = array.array("q", read_tensor(path, tensor, LARGEST_MAP))
     if sys.byteorder == "big":
@@ -96,7 +96,7 @@ def _map(
     wrong = next(outside, None)
     if wrong is None:
         return None
-    text = "Its tensor {tensor} leads from token {token} to {id}, outside the target's {tokens}"
+    text = "Its tensor {tensor} leads from token {token} to {id}, outside the target's {tokens:,}"
     leads = {"token": wrong, "id": wrong + numbers[wrong], "tokens": vocabulary}
     return Reason("head_map_leads_out", text, {"tensor": MAP, **leads})
 

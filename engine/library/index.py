@@ -52,6 +52,16 @@ class Index:
         self._keep(self._infos, key, asdict(info) | {"path": str(info.path)})
         return info
 
+    def fingerprint(self, path: Path) -> str:
+        """That of the model's vocabulary; raises what `read_vocabulary` raises."""
+        key = identity(path)
+        if key in self._read:
+            # what is asked for again and again, the target's, stays at hand
+            self._read[key] = self._read.pop(key)
+        if key not in self._fingerprints:
+            self._keep(self._fingerprints, key, self._vocabulary(path).fingerprint)
+        return self._fingerprints[key]
+
     def difference(self, target: Path, draft: Path) -> Difference | None:
         """How the two models' vocabularies differ, as `vocabulary.difference` says it.
 
@@ -66,12 +76,12 @@ class Index:
         return None if kept is None else Difference(**kept)
 
     def _compared(self, target: Path, draft: Path) -> Difference | None:
-        ours = self._fingerprint(target)
+        ours = self.fingerprint(target)
         if not files.is_folder(resolve(draft)) and identity(draft) not in self._fingerprints:
             early = difference(self._vocabulary(target), read_vocabulary(draft, BEGINNING))
             if early is not None:
                 return early
-        if ours == self._fingerprint(draft):
+        if ours == self.fingerprint(draft):
             return None
         return difference(self._vocabulary(target), self._vocabulary(draft))
 
@@ -94,15 +104,6 @@ class Index:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             beside.write_text(data, encoding="utf-8")
             beside.replace(self._file)
-
-    def _fingerprint(self, path: Path) -> str:
-        key = identity(path)
-        if key in self._read:
-            # what is asked for again and again, the target's, stays at hand
-            self._read[key] = self._read.pop(key)
-        if key not in self._fingerprints:
-            self._keep(self._fingerprints, key, self._vocabulary(path).fingerprint)
-        return self._fingerprints[key]
 
     def _vocabulary(self, path: Path) -> Vocabulary:
         key = identity(path)

@@ -55,6 +55,11 @@ class Choice:
     size: int
 
 
+def amount(size: int) -> str:
+    """Bytes of a download: "98 MB", "3.1 GB" (powers of ten)."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{max(size / 1e6, 1):.0f} MB"
+
+
 def choices(held: Contents) -> tuple[Choice, ...]:
     """The GGUF files of which one has to be named; empty where there is but one model."""
     if _whole(held) is not None:
@@ -131,7 +136,7 @@ def _chosen(held: Contents, wanted: str | None) -> list[RemoteFile]:
             "choose_file",
             "{repository} holds several models. Name one of its files: {files}.",
             repository=held.repository,
-            files=", ".join(f"{c.file} ({c.size / 1e9:.1f} GB)" for c in choices(held)),
+            files=", ".join(f"{c.file} ({amount(c.size)})" for c in choices(held)),
         )
     return found[0]
 

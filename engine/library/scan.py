@@ -13,7 +13,7 @@ from pathlib import Path
 
 from engine import families
 from engine.api import ModelInfo
-from engine.errors import EngineError, LoadError, Reason
+from engine.errors import EngineError, Incomplete, LoadError, Reason
 from engine.library import begun, files, folder, formats, stores
 from engine.library.gguf import MOST_PARTS, PART
 from engine.library.hub import RemoteFile
@@ -28,12 +28,14 @@ Read = Callable[[Path], ModelInfo]
 @dataclass(frozen=True)
 class Entry:
     """One model of the library: what it is, and why it cannot be used where it cannot. `info` is
-    None of what cannot even be read."""
+    None of what cannot even be read. `fetched`: this program got it, and can get again what of it
+    is damaged; only told of what has a problem."""
 
     name: str
     path: Path
     info: ModelInfo | None
     problem: Reason | None
+    fetched: bool = False
 
 
 def scan(folders: Iterable[Path], read: Read = inspect) -> list[Entry]:
@@ -63,18 +65,13 @@ def find(name: str, folders: Iterable[Path], read: Read = inspect) -> Path:
     """
     path = given(name)
     if path is not None:
-        return path
+        return _only(path)
     entries = scan(folders, read)
     wanted = STARTER.file if name.lower() == STARTER_NAME else name
     exact = [entry for entry in entries if entry.name.lower() == wanted.lower()]
     found = exact or [entry for entry in entries if wanted.lower() in _other_names(entry)]
     if len(found) > 1:
-        raise LoadError(
-            "ambiguous_name",
-            "“{name}” may be any of these: {models}.",
-            name=name,
-            models=_listed(found),
-        )
+        raise _ambiguous(name, [entry.name for entry in found])
     if not found:
         raise _no_such_model(name, entries)
     return found[0].path
@@ -191,7 +188,8 @@ def _entry(path: Path, name: str | None, read: Read) -> Entry:
         families.require(info)
     except EngineError as error:
         said = info.name if info is not None else name or name_of(path)
-        return Entry(said, path, info, error.reason)
+        fetched = isinstance(error, Incomplete) and begun.is_noted(path)
+        return Entry(said, path, info, error.reason, fetched)
     return Entry(info.name, path, info, None)
 
 
@@ -228,6 +226,25 @@ def _other_names(entry: Entry) -> set[str]:
     if repository is not None:
         found.add(repository)
     return {name.lower() for name in found}
+
+
+def _only(path: Path) -> Path:
+    """The model at a path: of a folder that just holds one GGUF file, that."""
+    if not files.is_folder(path) or _is_model(path):
+        return path
+    ggufs = [file for file in _listing(path) if _is_gguf(file)]
+    if len(ggufs) > 1:
+        raise _ambiguous(path.name, [files.shown(file.name) for file in ggufs])
+    return ggufs[0] if ggufs else path
+
+
+def _ambiguous(name: str, models: Sequence[str]) -> LoadError:
+    return LoadError(
+        "ambiguous_name",
+        "“{name}” may be any of these: {models}.",
+        name=name,
+        models=", ".join(models),
+    )
 
 
 def _no_such_model(name: str, entries: Sequence[Entry]) -> LoadError:

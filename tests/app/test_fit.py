@@ -109,7 +109,20 @@ def test_what_is_too_much_lies_behind_the_capacity(fitting):
     assert bar.parts[-1].name == "over"
     assert bar.parts[-1].size == fit.need - SMALL.free
     assert sum(p.size for p in bar.parts[:-1]) == SMALL.total
+    (others,) = (p.size for p in bar.parts if p.name == "others")
+    assert others == fit.others
     assert view.legend[-1].name == "over"
+
+
+def test_the_parts_have_one_order_whether_they_fit_or_not(fitting):
+    fitting.show(None, PAIR)
+    orders = []
+    for room in (ROOMY, SMALL):
+        fitting.show_rooms([room])
+        orders.append([p.name for p in fitting.view.bars[0].parts if p.name != "over"])
+        assert orders[-1] == [p.name for p in fitting.view.legend if p.name != "over"]
+    assert orders[0] == orders[1]
+    assert orders[0][-2:] == ["work", "others"]
 
 
 def test_what_runs_already_is_free_for_what_comes(fitting):
@@ -255,3 +268,22 @@ def test_main_memory_is_the_last_way_out(fitting):
     fitting.taken.connect(taken.append)
     fitting.take("layers")
     assert taken[0].layers_in_ram > 0
+
+
+def test_what_runs_is_judged_where_it_lies(fitting):
+    """A draft is loaded beside it; the target is not moved."""
+    pair = replace(PAIR, target=replace(model(9, "large"), layers=32), precision="bf16", draft=None)
+    empty = [replace(room, free=room.total) for room in (ROOMY, ROOMY)]
+    fitting.show_rooms(empty)
+    runs = fitting.settle(pair)
+    assert runs.on_cards == (32,)
+    fitting.show(runs)
+    beside = {"draft": replace(model(3, "middle"), layers=32), "draft_precision": "bf16"}
+    assert fitting.fit(replace(pair, **beside)).word == "fits"
+    assert fitting.fit(replace(runs, **beside)).word == "no"
+
+
+def test_nothing_is_settled_where_nothing_is_known(fitting):
+    assert fitting.settle(PAIR) is PAIR
+    fitting.show_rooms([Room("cuda", "card", None, None)])
+    assert fitting.settle(PAIR) is PAIR

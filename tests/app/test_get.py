@@ -29,7 +29,7 @@ def test_a_repository_is_fetched_into_the_library(hub, capsys):
     said = capsys.readouterr()
     target = paths.model_folder() / "org" / "model"
     assert said.out.strip() == str(target)
-    assert "org/model at 01234567: 0.00 GB in 3 files" in said.err
+    assert "org/model at 01234567: 1 MB in 3 files" in said.err
     assert (target / "model.safetensors").read_bytes() == MODEL["model.safetensors"]
 
 
@@ -82,7 +82,7 @@ def test_it_goes_into_the_folder_chosen_for_downloads_and_says_so(hub, capsys, t
     assert main(["get", "org/model"]) == 0
     said = capsys.readouterr()
     assert said.out.strip() == str(tmp_path / "org" / "model")
-    assert f"0.00 GB in 3 files, into {tmp_path}" in said.err
+    assert f"1 MB in 3 files, into {tmp_path}" in said.err
     assert not paths.model_folder().exists()
 
 
@@ -104,3 +104,9 @@ def test_what_was_begun_elsewhere_goes_on_there(hub, tmp_path):
     assert main(["get", "org/model"]) == 0
     assert (paths.model_folder() / "org" / "model" / "model.safetensors").exists()
     assert not (tmp_path / "org").exists()
+
+
+def test_of_the_starter_no_file_can_be_chosen(hub, capsys):
+    assert main(["get", "starter", "--file", "x.gguf"]) == 1
+    assert "--file has no meaning" in capsys.readouterr().err
+    assert hub.requests == []

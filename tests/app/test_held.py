@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.fit import GIB, Room
 from engine.library.scan import Entry
 from tests.app.test_drafts import SIZES, Sized, free, row, shelf_of
 from tests.fakes import DRAFT, TARGET, info
@@ -136,3 +137,96 @@ def test_what_runs_and_no_longer_fits_has_nothing_to_load(qtbot, program):
     panel = program.window.sidebar.memory
     assert program.models.memory.view.word == "no"
     assert not panel.load_anyway.isVisibleTo(panel)
+
+
+class OnCards(Sized):
+    """A session on graphics cards, whose target has layers to spread."""
+
+    def load_target(self, path, **options):
+        loaded = super().load_target(path, **options)
+        known = replace(info(path, SPREAD if path == WIDE else 10**8), **SIZES, layers=28)
+        return replace(
+            loaded, info=known, device="cuda", precision="bf16", layers_in_ram=self.layers_in_ram
+        )
+
+
+SPREAD = 7_000_000_000  # parameters, of 2 bytes each
+WIDE = Path("/models/wide")
+
+
+@pytest.fixture
+def cards(qtbot, open_program):
+    """Opens the program, with two cards that have so much free."""
+
+    def opening(first, second):
+        wide = Entry("Wide", WIDE, replace(info(WIDE, SPREAD), **SIZES, layers=28), None)
+        session = OnCards()
+        program = open_program(session, shelf_of(wide))
+        program.worker.sampled.disconnect(program.models._sampled)
+        qtbot.waitUntil(lambda: row(program, DRAFT).tone == "good")
+        rooms = [
+            Room("cuda", name, 24 * GIB, round(free * GIB))
+            for name, free in (("a", first), ("b", second))
+        ]
+        program.models._sampled([*rooms, Room("cpu", "Main memory", 64 * GIB, 60 * GIB)])
+        return program, session
+
+    return opening
+
+
+@pytest.mark.parametrize(("free_now", "word"), [(11, "fits"), (8.2, "tight"), (2, "no")])
+def test_what_is_loaded_over_two_cards_is_what_is_judged(qtbot, cards, free_now, word):
+    program, session = cards(free_now, free_now)
+    models = program.models
+    models._remember(models.settings.with_draft(str(WIDE), str(DRAFT)))
+    judged = models.memory.settle(models._pair_of(str(WIDE), None))
+    assert models.memory.fit(judged).word == word
+    models.choose_target(str(WIDE))
+    if word == "no":
+        assert models.memory.settle(models.memory.pair) == judged
+        models.load_anyway()
+    qtbot.waitUntil(lambda: models.target_key == str(WIDE))
+    settled(qtbot, program)
+    assert session.pair == judged
+    assert sum(judged.on_cards) == 28
+    assert judged.on_cards[1] > 0
+    assert models.memory.pair.on_cards == judged.on_cards
+
+
+def test_a_target_leaves_room_for_the_draft_that_comes_after_it(qtbot, cards):
+    program, session = cards(11, 11)
+    models = program.models
+    models._remember(models.settings.with_draft(str(WIDE), str(DRAFT)))
+    models.choose_target(str(WIDE))
+    qtbot.waitUntil(lambda: models.target_key == str(WIDE) and models.draft == str(DRAFT))
+    assert session.pair.draft.path == DRAFT
+    assert session.pair.context == models.context
+
+
+def test_a_draft_is_judged_beside_the_target_where_it_lies(qtbot, cards):
+    program, session = cards(20, 20)
+    models = program.models
+    models.choose_target(str(WIDE))
+    qtbot.waitUntil(lambda: models.target_key == str(WIDE))
+    settled(qtbot, program)
+    assert session.pair.on_cards == (28,)
+    # the first card is full of it and of others, and the second is empty
+    ram = Room("cpu", "Main memory", 64 * GIB, 60 * GIB)
+    full = Room("cuda", "a", 24 * GIB, GIB // 8)
+    models._sampled([full, replace(full, free=24 * GIB), ram])
+    assert row(program, DRAFT).fit.startswith("Does not fit, ")
+
+
+def test_layers_in_main_memory_are_loaded_as_they_were_judged(qtbot, cards):
+    program, session = cards(4, 4)
+    models = program.models
+    models.choose_target(str(WIDE))
+    assert models.memory.view.word == "no"
+    (way,) = (way for way in models.memory._ways.values() if way.code == "layers")
+    expected = models.memory.settle(way.pair)
+    models.memory.take("layers")
+    qtbot.waitUntil(lambda: models.target_key == str(WIDE))
+    settled(qtbot, program)
+    assert session.pair == expected
+    assert models.memory.pair.layers_in_ram == expected.layers_in_ram > 0
+    assert models.memory.pair.on_cards == expected.on_cards

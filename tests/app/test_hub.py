@@ -12,9 +12,11 @@ from PySide6.QtWidgets import QAbstractButton, QLineEdit, QListView
 from app import paths, settings
 from app.hub_token import Source
 from app.viewmodels.downloads import Phase
+from app.viewmodels.rows import target_rows
 from app.widgets import folders
 from engine.library import download, patience
 from engine.library.begun import PARTIAL
+from engine.library.scan import scan
 from tests.fakes import FakeShelf, ScriptedSession
 from tests.hub import serving
 
@@ -629,9 +631,12 @@ def test_a_damaged_model_is_repaired_by_what_is_wrong_alone(desk, served):
     desk = desk()
     desk.get()
     desk.becomes(Phase.FINISHED)
-    (folder() / "model.safetensors").write_bytes(b"x" * len(WEIGHTS))
+    (folder() / "model.safetensors").write_bytes(b"x")
     served.requests.clear()
-    desk.program.models.resume_asked.emit(folder())
+    (entry,) = scan([paths.model_folder()])
+    assert (entry.path, entry.fetched) == (folder(), True)
+    desk.program.models.targets = target_rows([entry], "")
+    desk.program.window.sidebar.target.choices.acted.emit(str(folder()))
     desk.until(lambda: (folder() / "model.safetensors").read_bytes() == WEIGHTS)
     assert [path.rpartition("/")[2] for path, _ in served.requests] == ["model.safetensors"]
 

@@ -149,20 +149,52 @@ def test_the_fastest_draft_stands_first(library, capsys):
             {"speculators_config": {"verifier": {"name_or_path": "\x1b"}}},
             "an unknown model",
         ),
-        ("mine", {"draft_vocab_size": 32_000}, "an unknown model"),
+        ("mine", {}, "an unknown model"),
     ],
 )
 def test_a_head_is_named_after_the_model_that_it_was_made_for(
     library, capsys, folder, config, said_of
 ):
-    write_bare(library / folder, **{"draft_vocab_size": 32_000, **config})
+    write_bare(library / folder, **{"draft_vocab_size": 262, **config})
     rows = {row["name"]: row for row in told(capsys, "drafts", library / "target")}
     head = rows[folder]
     assert head["reason"] == f"Head for {said_of}: cannot be used yet"
     assert (head["kind"], head["compatible"], head["advice"]) == ("head", False, None)
 
 
-def test_what_speaks_against_a_head_is_kept_for_whoever_asks(tmp_path):
+def refused(capsys, *arguments):
+    assert main([str(argument) for argument in arguments]) == 1
+    return capsys.readouterr().err
+
+
+def test_what_cannot_be_a_target_says_why(library, capsys):
+    assert "lora cannot be a target: An adapter" in refused(capsys, "drafts", library / "lora")
+    (library / "target" / "tokenizer.json").unlink()
+    assert "tokenizer.json is missing" in refused(capsys, "drafts", library / "target")
+
+
+def test_a_folder_of_gguf_files_is_the_one_or_asks_which(library, capsys):
+    one = library / "ggufs"
+    one.mkdir()
+    (library / "foreign.gguf").rename(one / "foreign.gguf")
+    assert told(capsys, "fit", one)["parts"]["target_weights"] != 0
+    (one / "second.gguf").write_bytes((one / "foreign.gguf").read_bytes())
+    assert "may be any of these: foreign.gguf, second.gguf" in refused(capsys, "fit", one)
+
+
+def test_a_format_that_cannot_run_here_is_said_of_a_target_and_a_draft(library, capsys):
+    """MEM-2: what lacks is a package, not a number in the file."""
+    config = json.loads((library / "twin" / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "awq", "bits": 4}
+    write_json(library / "twin" / "config.json", config)
+    needs = "Cannot run on this computer: needs gptqmodel"
+    assert needs in told(capsys, "fit", library / "twin")["reason"]
+    pair = ("fit", library / "target", "--draft", library / "twin")
+    assert needs in told(capsys, *pair)["reason"]
+    assert needs in refused(capsys, "drafts", library / "twin")
+
+
+def test_what_speaks_against_a_head_is_said_first(tmp_path):
     from engine.library.candidates import head_verdict
     from engine.library.catalogue import Catalogue
     from engine.library.inspect import inspect
@@ -170,8 +202,8 @@ def test_what_speaks_against_a_head_is_kept_for_whoever_asks(tmp_path):
     head = inspect(write_bare(tmp_path / "head", hidden_size=48, draft_vocab_size=262))
     target = inspect(write_bare(tmp_path / "target"))
     verdict = head_verdict(head, target, Catalogue({"targets": [], "drafts": []}))
-    assert verdict.reason.text == "Head for an unknown model: cannot be used yet"
-    assert verdict.detail.text == "Made for a model of width 48; this target has 64"
+    assert verdict.reason.text == "Another target: width 48, not 64"
+    assert verdict.detail.text == "Head for an unknown model: cannot be used yet"
 
 
 def test_what_the_catalogue_has_stands_below_what_is_here(library, capsys):

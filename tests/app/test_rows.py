@@ -152,12 +152,17 @@ def test_nothing_is_offered_to_a_target_that_cannot_be_drafted_for():
 
 
 @pytest.mark.parametrize(
-    ("code", "action"), [("download_unfinished", "resume"), ("file_missing", "")]
+    ("code", "fetched", "action"),
+    [
+        ("download_unfinished", False, "resume"),
+        ("file_missing", False, ""),
+        ("file_missing", True, "repair"),
+    ],
 )
-def test_only_an_unfinished_download_can_be_resumed(code, action):
+def test_a_download_can_be_resumed_and_what_it_brought_repaired(code, fetched, action):
     path = Path("/models/half")
     problem = Reason(code, "The download of {file} has not finished.", {"file": "a"})
-    row = shown(entries=[Entry("Half", path, None, problem)])[str(path)]
+    row = shown(entries=[Entry("Half", path, None, problem, fetched)])[str(path)]
     assert (row.action, row.usable, row.tone) == (action, False, "refused")
     assert row.detail == "The download of a has not finished."
 

@@ -186,7 +186,7 @@ def test_a_job_that_cannot_be_stopped_does_not_hold_up_closing(qtbot, lanes):
     begun, held = threading.Event(), threading.Event()
 
     class Session(ScriptedSession):
-        def load_target(self, path, *, precision, layers_in_ram, progress, stopped):
+        def load_target(self, path, *, precision, pair, progress, stopped):
             begun.set()
             held.wait(10)
             raise LoadError("late", "late")

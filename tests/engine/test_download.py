@@ -469,8 +469,10 @@ def test_a_login_page_is_not_taken_for_a_file(hub, tmp_path, name):
             plan("org/model")
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
-@pytest.mark.parametrize("headers", [{"Location": "/again"}, {}])
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [(301, {}), (302, {"Location": "/again"}), (307, {}), (308, {"Location": "/again"})],
+)
 def test_redirects_that_lead_nowhere_are_said(hub, tmp_path, status, headers):
     wanted = plan("org/model")
     hub.fail = {"again": (status, headers), "/": (status, headers)}

@@ -32,8 +32,8 @@ RECURRENT = ("mamba2", "lfm2", "qwen3_next")
 EXACT = [family for family in FAMILIES if family not in ("gpt_oss", *RECURRENT)]
 # Nearly every precision, and families that differ in more than their names.
 FEW = [
-    *(("llama", precision) for precision in ("fp32", "int8", "int4")),
-    *((family, "int8") for family in ("qwen3", "gemma2", "gemma3", "phi3")),
+    ("llama", "int4"),
+    *((family, "int8") for family in ("gemma3", "phi3")),
     ("qwen2_moe", "bf16"),
 ]
 # Over a bucket's border, and over phi3's change of factors at 140.

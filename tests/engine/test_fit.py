@@ -140,6 +140,7 @@ def test_ways_out_come_in_a_fixed_order_each_with_its_verdict():
     assert found[2].pair.precision == "int8"
     assert found[2].fit.word == "fits"
     assert found[3].pair.context < PAIR.context
+    assert found[3].text.text == f"Context of {found[3].pair.context:,} tokens"
 
 
 def test_without_a_draft_there_is_nothing_to_change_about_it():

@@ -42,13 +42,21 @@ def test_a_head_that_belongs_to_the_target_has_no_fault(tmp_path):
     assert fault(made, TARGET) is None
 
 
+def test_a_head_that_states_no_type_is_one_all_the_same(tmp_path):
+    """SPC-2 a, to the letter."""
+    made = head(tmp_path / "h", fc=0, model_type=None, hidden_size=6144, vocab_size=128_256)
+    assert inspect(made).kind is Kind.HEAD
+    said = fault(made, replace(TARGET, hidden_size=8192)).text
+    assert said == "Another target: width 6,144, not 8,192"
+
+
 def test_a_head_of_the_targets_own_tokens_needs_no_map(tmp_path):
     assert fault(head(tmp_path / "h", draft_vocab_size=200), TARGET) is None
 
 
 def test_another_width_is_named(tmp_path):
     made = head(tmp_path / "h", fc=0, hidden_size=48, offsets=[0] * 50)
-    assert fault(made, TARGET).text == "Made for a model of width 48; this target has 64"
+    assert fault(made, TARGET).text == "Another target: width 48, not 64"
 
 
 def test_states_of_another_width_are_named_by_their_tensor(tmp_path):

@@ -2,14 +2,21 @@
 
 import contextlib
 import pickle
+import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from engine import devices
+from engine import devices, loading
 from engine.errors import Cancelled, Incomplete, LoadError, OutOfMemory, Unsafe
+from engine.fit import Pair
 from engine.loading import load, out_of_memory
+from engine.placement import judge_each, place, settle
+from engine.session import Session
+from tests.engine.test_fit import card
+from tests.engine.test_fit import model as sized
 from tests.folders import (
     EOS,
     IM_END,
@@ -556,3 +563,60 @@ def test_no_kernel_is_ever_fetched():
     from transformers.integrations import hub_kernels
 
     assert not hub_kernels._kernels_enabled
+
+
+@pytest.fixture
+def places_of(monkeypatch, tmp_path):
+    """Where a session puts the modules of a target of 32 layers, on cards with so much room."""
+    folder = write_model(tmp_path / "m", config=tiny_config(num_hidden_layers=32))
+    session, given = Session(tmp_path / "cache"), []
+    network = loading.skeleton(loading.stock.own_config(folder))
+
+    def of_folder(path, places, *others, **more):
+        given.append(places)
+        raise LoadError("far_enough", "far enough")
+
+    monkeypatch.setattr(loading, "pick", lambda device: "cuda")
+    monkeypatch.setattr(loading, "skeleton", lambda config: network)
+    monkeypatch.setattr(loading.stock, "of_folder", of_folder)
+
+    def load_it(info, rooms, pair=None):
+        monkeypatch.setattr(loading, "rooms", lambda device: rooms)
+        monkeypatch.setattr(loading, "inspect", lambda path: replace(info, path=path))
+        with pytest.raises(LoadError, match="far enough"):
+            session.load_target(folder, precision="bf16", pair=pair)
+        return given.pop()
+
+    return load_it
+
+
+def test_what_is_loaded_is_what_was_judged(places_of):
+    """Whatever the pair, the context and the cards, and whatever else they hold by then."""
+    chosen, seen = random.Random(4), set()
+    for _ in range(24):
+        draft = chosen.choice([None, sized(0.5), sized(3)])
+        pair = Pair(sized(chosen.choice([9, 14, 30])), "bf16", chosen.randint(512, 40_000), draft)
+        pair = replace(pair, layers_in_ram=chosen.choice([0, 0, 6]))
+        cards = [card(chosen.randint(6, 40)) for _ in range(chosen.randint(1, 3))]
+        later = [card(40, free=chosen.randint(0, 40)) for _ in cards]
+        judged = judge_each(pair, cards)
+        places = places_of(pair.target, later, settle(pair, cards))
+        if places == "cuda":
+            places = {f"model.layers.{layer}": 0 for layer in range(32)}
+        layers = [places[f"model.layers.{layer}"] for layer in range(32)]
+        assert layers.count("cpu") == pair.layers_in_ram
+        found = tuple(layers.count(place) for place in range(len(cards)))
+        assert judge_each(replace(pair, on_cards=found), cards) == judged
+        seen.add((judged[0].word, sum(count > 0 for count in found)))
+    assert len(seen) > 4
+
+
+def test_a_pair_that_is_not_settled_is_placed_when_it_is_loaded(places_of):
+    cards = [card(24), card(24)]
+    pair = Pair(sized(14), "bf16", 32_768, sized(0.5), "bf16")
+    for asked in (pair, None):
+        places = places_of(pair.target, cards, asked)
+        placed = place(asked or replace(pair, context=8192, draft=None), cards)
+        assert list(places.values()).count(1) == placed.on_cards[1] > 0
+    # all of it is on the first card: nothing is mapped
+    assert places_of(pair.target, [card(80)]) == "cuda"

@@ -49,6 +49,14 @@ def session(shared_session):
     target.tokenizer.eos_ids = before
 
 
+@pytest.fixture(scope="module")
+def free(shared_session):
+    """The plain answer, when nothing ends it."""
+    shared_session.choose_draft("none")
+    shared_session.forget()
+    return answer(shared_session)
+
+
 def answer(session, messages=USER, sampling=GREEDY, length=None, **options):
     """All chunks of an answer."""
     return list(session.reply(messages, sampling, Drafting(length), **options))
@@ -98,9 +106,9 @@ def vocabulary(session):
 
 
 @pytest.mark.parametrize("position", range(3, 21))
-def test_an_end_token_in_the_middle_of_a_block_ends_everything(session, folders, position):
+def test_an_end_token_in_the_middle_of_a_block_ends_everything(session, folders, free, position):
     """STP-1: whatever place of two blocks of 8 it falls on, with and without a draft."""
-    free = ids_of(answer(session))
+    free = ids_of(free)
     stop = free[position]
     index = free.index(stop)
     session.target.tokenizer.eos_ids = frozenset({stop})
@@ -139,9 +147,8 @@ def test_the_drafts_end_token_does_not_end_the_targets_answer(session, folders, 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 5, 8, 20])
 @pytest.mark.parametrize("first", [2, 3, 4, 9, 17])
-def test_text_ends_before_a_stop_string_over_several_tokens(session, folders, first, length):
+def test_text_ends_before_a_stop_string_over_several_tokens(session, folders, free, first, length):
     """STP-2: three tokens that end anywhere in a block."""
-    free = answer(session)
     whole = session.target.tokenizer.decode(ids_of(free))
     stop = session.target.tokenizer.decode(ids_of(free)[first : first + 3])
     session.choose_draft(folders / "copy")
