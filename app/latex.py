@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from engine.child import Child
 
 EM = 20.0
-SECONDS = 1.0
+SECONDS = 2.0
 MAX_SVG = 400_000  # characters
 _DRAWN = {"svg", "g", "path", "rect", "line", "polyline", "polygon"}
 

@@ -119,7 +119,7 @@ def build(
     worker.sample(watch)
     history = History(worker, _store, app)
     chat = Chat(worker, models, alerts, history, app)
-    alerts.private = lambda: [turn.text for turn in chat.turns]
+    alerts.private = lambda: [chat.title, *(turn.text for turn in chat.turns)]
     conversations = Conversations(history, chat, parent=app)
     writing = Writing(worker, Counting(worker, models, parent=app), app)
     presets = Presets(folder / "presets.toml", app)
@@ -149,6 +149,7 @@ def build(
     notifier = Notifier(window, models.settings)
     chat.answering_changed.connect(lambda on: notifier.begin() if on else None)
     chat.answered.connect(lambda: notifier.end(chat.title))
+    window.used.connect(notifier.rest)
     models.settings_changed.connect(notifier.follow)
     models.settings_changed.connect(appearance.follow)
     return Program(

@@ -3,8 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtCore import QRect, QSize, Qt, QUrl
-from PySide6.QtGui import QCloseEvent, QDesktopServices, QGuiApplication, QResizeEvent, QShowEvent
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, QUrl, Signal
+from PySide6.QtGui import (
+    QCloseEvent,
+    QDesktopServices,
+    QDragEnterEvent,
+    QDropEvent,
+    QGuiApplication,
+    QResizeEvent,
+    QShowEvent,
+)
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app import actions, paths
@@ -51,7 +59,9 @@ class Parts:
 
 class Window(QWidget):
     """Chats, transcript and sidebar; or the first-run screen. `closing` is called once at the
-    end."""
+    end; `used` tells that the window was turned to."""
+
+    used = Signal()
 
     def __init__(self, parts: Parts, closing: Callable[[], object]) -> None:
         super().__init__()
@@ -59,6 +69,7 @@ class Window(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setWindowTitle("Slipstream")
         self.setMinimumSize(QSize(900, 600))
+        self.setAcceptDrops(True)
         self.resize(1440, 900)
         self._parts, self._closing = parts, closing
         self._chat, self._models = parts.chat, parts.models
@@ -276,6 +287,19 @@ class Window(QWidget):
             self.sidebar.setFocus()
         else:
             self.composer.edit.setFocus()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if event.mimeData().hasUrls() and not self._models.first_run:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        if self.composer.take(event.mimeData()):
+            event.acceptProposedAction()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.used.emit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -302,12 +302,10 @@ def context_full(needed: int, context: int) -> ContextFull:
 
 @dataclass(frozen=True)
 class _Taken:
-    """What counts of a round: `lengths` characters of the text came with each of its ids,
-    `thought` ids were thinking."""
+    """What counts of a round: `lengths` characters of its text came with each of its ids."""
 
     piece: Piece
     lengths: tuple[int, ...]
-    thought: int
 
 
 @dataclass
@@ -411,7 +409,7 @@ class _Answer:
                 taken = self._take(new)
                 ids = new[: len(taken.lengths)]
                 stats = _cut(stats, len(new), len(ids))
-                self._count(stats, taken.thought, began)
+                self._count(stats, began)
                 pause = drafter.pause or controller.pause
                 notices = () if pause is None or pause.code in told else (pause,)
                 told.update(notice.code for notice in notices)
@@ -445,15 +443,13 @@ class _Answer:
 
     def _take(self, new: Sequence[int]) -> _Taken:
         """Walk a round's ids as plain decoding would, up to a stop."""
-        whole, lengths, thought = Piece(), [], 0
+        whole, lengths = Piece(), []
         for token in new:
             if token in self.tokenizer.eos_ids:
                 self.finish = Finish.STOP
                 piece = self.out.flush()
             else:
-                before = self.out.thinking
                 piece = self.out.push(token)
-                thought += before or self.out.thinking
                 if self.out.stopped:
                     self.finish = Finish.STOP
                     piece = piece + self.out.flush()
@@ -461,15 +457,15 @@ class _Answer:
             lengths.append(len(piece.text))
             if self.finish is not None:
                 break
-        return _Taken(whole, tuple(lengths), thought)
+        return _Taken(whole, tuple(lengths))
 
-    def _count(self, stats: RoundStats, thought: int, began: float) -> None:
+    def _count(self, stats: RoundStats, began: float) -> None:
         now = time.monotonic() - began
         first = self.usage.time_to_first_token
         self.usage = replace(
             self.usage.plus(stats),
             seconds=now,
-            reasoning_tokens=self.usage.reasoning_tokens + thought,
+            reasoning_tokens=self.out.thought,
             time_to_first_token=now if first is None else first,
         )
 

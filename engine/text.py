@@ -150,7 +150,8 @@ class Reading:
     """Ids in, what is shown of them out: the three stages in a row.
 
     What was shown after any id follows from the ids alone, so that an answer can go on later as
-    if it had never stopped.
+    if it had never stopped. `thought` counts the ids that were thinking, its tags among them; not
+    those of the part that was there when the answer went on.
     """
 
     def __init__(
@@ -160,21 +161,18 @@ class Reading:
         self._stops = StopStrings(stops)
         self._thinking = Thinking(open_at_start=thinking)
         self._seen = Piece()
+        self.thought = 0
 
     @property
     def stopped(self) -> bool:
         """Whether a stop string was met."""
         return self._stops.hit
 
-    @property
-    def thinking(self) -> bool:
-        """Whether the next token is thought."""
-        return self._thinking.open
-
     def begin(self, ids: Sequence[int], shown: Piece) -> None:
         """Take in the `ids` of an answer that goes on, of which `shown` is seen already: more
         than these stages would show of it, where it comes from text."""
         told = [self.push(token) for token in ids]
+        self.thought = 0
         self._seen = Piece(
             _behind("".join(piece.text for piece in told), shown.text),
             _behind("".join(piece.reasoning for piece in told), shown.reasoning),
@@ -182,7 +180,10 @@ class Reading:
 
     def push(self, token: int) -> Piece:
         """What `token` lets be shown."""
-        return self._unseen(self._thinking.push(self._stops.push(self._words.push(token))))
+        before = self._thinking.open
+        piece = self._thinking.push(self._stops.push(self._words.push(token)))
+        self.thought += before or self._thinking.open
+        return self._unseen(piece)
 
     def flush(self) -> Piece:
         """What was held back when the model ends its answer; nothing behind a stop string."""

@@ -2,15 +2,16 @@
 
 import re
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFontMetrics, QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app import resources
 from app.conversation import Attachment
 from app.viewmodels import text_files
 from app.widgets.common import Button, label
 from app.widgets.markdown import visible
+from app.widgets.paged import ALL
 
 LINES = 12  # of an unfolded text; more are scrolled to
 NAME = 260  # pixels
@@ -76,7 +77,11 @@ class _Viewer(QPlainTextEdit):
         self.document().setDocumentMargin(0)
         self.setPlainText(shown)
         lines = min(shown.count("\n") + 1, LINES)
-        self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + 4)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFixedHeight(lines * self.fontMetrics().lineSpacing())
+
+    def sizeHint(self) -> QSize:
+        return QSize(ALL, self.height())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:

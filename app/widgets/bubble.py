@@ -43,13 +43,14 @@ class Bubble(QWidget):
         self.tools.set_tone("text3")
 
     def _build(self) -> None:
+        # As high as what is in it, however much room there is.
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._frame = _Frame(self)
         self._inner = QVBoxLayout(self._frame)
         self._inner.setContentsMargins(PADDING, 8, PADDING, 9)
         self._inner.setSpacing(6)
         for chip in self.chips:
             self._inner.addWidget(chip)
-            chip.head.toggled.connect(self._widen)
         self._inner.addWidget(self.body)
         tools = QVBoxLayout()
         tools.setContentsMargins(0, 6, 0, 0)
@@ -74,10 +75,6 @@ class Bubble(QWidget):
         text = self.turn.text
         self.body.show_plain(text)
         self.body.setHidden(not text and bool(self.chips))
-        document = self.body.document()
-        document.setTextWidth(-1)
-        self._ideal = document.idealWidth() if document.characterCount() < 2_000 else 9_999.0
-        self._widen()
 
     def edit(self) -> None:
         """Let it be written anew."""
@@ -90,7 +87,6 @@ class Bubble(QWidget):
             self.tools.set_off(self.pencil, True)
             self._inner.addWidget(self.editor)
             self.editor.show()
-            self._widen()
         self.editor.field.setFocus()
         self.grown.emit(self)
 
@@ -117,20 +113,9 @@ class Bubble(QWidget):
         """Whether something can be asked now."""
         self.tools.set_idle(idle)
 
-    def _widen(self, *_: object) -> None:
-        """As wide as the text asks for; all there is for a field or an unfolded file."""
-        room = min(self.width() * SHARE, self.width() - self.tools.sizeHint().width() - BESIDE)
-        room = max(round(room - 2 * PADDING), 60)
-        full = self.editor is not None or any(chip.open for chip in self.chips)
-        for chip in self.chips:
-            chip.setFixedWidth(room if full else min(chip.sizeHint().width(), room))
-        if self.editor is not None:
-            self.editor.setFixedWidth(room)
-        self.body.setFixedWidth(room if full else min(round(self._ideal + 2), room))
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._widen()
+        self._frame.setMaximumWidth(round(self.width() * SHARE))
 
     def enterEvent(self, event: QEnterEvent) -> None:
         self.tools.set_near(True)

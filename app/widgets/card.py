@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QToolButton, QWidget
 
 from app import resources
 from app.widgets import code
-from app.widgets.dialect import visible
+from app.widgets.markdown import visible
 from app.widgets.writer import Card
 
 SLICE_SECONDS = 0.006

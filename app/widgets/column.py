@@ -5,7 +5,7 @@ Knows which widget shows which turn, and nothing of scrolling.
 
 from collections.abc import Iterator
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.viewmodels import words
@@ -28,6 +28,7 @@ class Column(QWidget):
     edit_asked = Signal(str)  # the id of an answer
     grown = Signal(QWidget)
     built = Signal()
+    arranged = Signal()  # turns have other places
 
     def __init__(self, chat: Chat) -> None:
         super().__init__()
@@ -92,6 +93,12 @@ class Column(QWidget):
                 break
             found = shown if isinstance(shown, Bubble) else found
         return found
+
+    def event(self, event: QEvent) -> bool:
+        done = super().event(event)
+        if event.type() in (QEvent.Type.LayoutRequest, QEvent.Type.Resize):
+            self.arranged.emit()
+        return done
 
     def _make(self, turn: Turn) -> Shown:
         if turn.role == "user":

@@ -1,4 +1,4 @@
-"""The Markdown that is understood, and a text as safe rich text.
+"""The Markdown that is understood: what words and blocks there are, and what they become as HTML.
 
 Parsed by markdown-it with HTML off, so a tag is text like any other; with tables, strikethrough
 and formulas. Knows no document, no widget, no colour.
@@ -18,22 +18,7 @@ OPENED_SCHEMES = ("http://", "https://", "mailto:")
 # The parser drops what is nested deeper than its limit; such texts are shown as they are.
 DEEP = re.compile(r"^(?:[ \t]*(?:[>*+-]|\d{1,9}[.)])){12}", re.MULTILINE)
 
-# Control characters would be invisible or act as line ends.
-_VISIBLE: dict[int, int | str | None] = {c: 0x2400 + c for c in range(32) if c not in (9, 10)}
-_VISIBLE |= {0x0D: None, 0x7F: 0x2421, 0x85: " ", 0x2028: "\n", 0x2029: "\n"}
-_VISIBLE |= {c: "\u2426" for c in range(0x80, 0xA0) if c != 0x85}
 _DELIMITERS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"), ("$", "$"))
-
-
-def visible(text: str) -> str:
-    """`text` with control characters as their visible signs, and lines ended by "\\n" alone."""
-    return text.translate(_VISIBLE)
-
-
-def rich(text: str) -> str:
-    """HTML of a Markdown text for the clipboard: no picture, no address but web and mail."""
-    text = visible(text)
-    return f"<pre>{escape(text)}</pre>" if DEEP.search(text) else str(words.render(text))
 
 
 # Formulas: \( \), \[ \], $$ $$ and $ $, where it is no price.

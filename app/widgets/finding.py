@@ -180,7 +180,7 @@ def _selection(cursor: QTextCursor, current: bool) -> QTextEdit.ExtraSelection:
     made = QTextEdit.ExtraSelection()
     made.cursor = cursor
     shape = QTextCharFormat()
-    fill, ink = ("accent", "on_accent") if current else ("selected", "text")
+    fill, ink = ("accent", "on_accent") if current else ("control", "text")
     shape.setBackground(resources.colour(fill))
     shape.setForeground(resources.colour(ink))
     made.format = shape

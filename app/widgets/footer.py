@@ -6,7 +6,7 @@ Where they do not fit in one line, they break into two. Shows a Turn and compute
 from dataclasses import dataclass
 
 from PySide6.QtCore import QCoreApplication, QEvent, QPointF, QRect, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QWidget
 
 from app import resources
@@ -20,7 +20,7 @@ from engine.api import Finish
 NUMBERS_MS = 250
 GAP = 18  # pixels between two numbers; a dot stands in the middle
 DOT = 1.5
-LINE = 28
+LINE = 28  # pixels; more where the font is larger
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,6 @@ class Footer(QWidget):
         self.more = self.tools.add(self.tr("More"), "ellipsis")
         self.numbers = Throttle(NUMBERS_MS, self.update_numbers, self)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setFixedHeight(LINE)
         self.update_numbers()
 
     def show_turn(self, turn: Turn) -> None:
@@ -80,10 +79,9 @@ class Footer(QWidget):
     def _write(self, made: QLabel, number: Number, *, alone: bool) -> None:
         if made.text() != number.text:
             made.setText(number.text)
-            # Numbers keep the room they once took; a sentence gives it back.
-            kept = 0 if alone else made.minimumWidth()
-            wide = made.sizeHint().width() if number.text else 0
-            made.setMinimumWidth(0 if alone else max(kept, wide))
+            # Numbers keep the room they once took, since a label asks for no less than its
+            # least; a sentence gives it back.
+            made.setMinimumWidth(0 if alone else made.sizeHint().width())
         made.setToolTip(tooltip(number.more))
         made.setVisible(bool(number.text))
 
@@ -94,6 +92,7 @@ class Footer(QWidget):
     def place(self) -> None:
         """Put everything in its place: line after line, the buttons at the end of the last."""
         width, x, line = self.width(), 0, 0
+        self._line = max(LINE, QFontMetrics(resources.font("caption")).height() + 8)
         self._dots = []
         for made in self._labels:
             if made.isHidden():
@@ -102,7 +101,7 @@ class Footer(QWidget):
             if x and x + GAP + wide > width:
                 x, line = 0, line + 1
             elif x:
-                self._dots.append(QPointF(self._mirrored(x + GAP / 2), (line + 0.5) * LINE))
+                self._dots.append(QPointF(self._mirrored(x + GAP / 2), (line + 0.5) * self._line))
                 x += GAP
             self._move(made, x, line, min(wide, width))
             x += wide
@@ -110,11 +109,11 @@ class Footer(QWidget):
         if x and x + GAP + tools > width:
             line += 1
         self._move(self.tools, width - tools, line, tools)
-        self.setFixedHeight((line + 1) * LINE)
+        self.setFixedHeight((line + 1) * self._line)
         self.update()
 
     def _move(self, widget: QWidget, x: int, line: int, width: int) -> None:
-        spot = QRect(x, line * LINE, width, LINE)
+        spot = QRect(x, line * self._line, width, self._line)
         widget.setGeometry(QStyle.visualRect(self.layoutDirection(), self.rect(), spot))
 
     def _mirrored(self, x: float) -> float:

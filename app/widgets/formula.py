@@ -4,6 +4,7 @@ They are set by another process (`app.latex`), one at a time, and kept. Knows no
 """
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from functools import lru_cache
 
 from PySide6.QtCore import (
@@ -18,6 +19,7 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import (
+    QFont,
     QFontInfo,
     QFontMetricsF,
     QPainter,
@@ -158,18 +160,36 @@ def of(shape: QTextFormat) -> Formula:
     return Formula(str(shape.property(LATEX)), bool(shape.property(DISPLAY)))
 
 
+@dataclass(frozen=True)
+class Size:
+    """Pixels over the base line, below it and from side to side; the lines of a source.
+
+    `small` is the height of the text's small letters.
+    """
+
+    above: float
+    below: float
+    width: float
+    small: float
+    lines: tuple[str, ...] = ()
+
+    @property
+    def room(self) -> QSizeF:
+        """What Qt has to keep free: as it centres an object on the small letters, ascent and
+        descent must differ by their height."""
+        return QSizeF(self.width, max(2 * self.above - self.small, 2 * self.below + self.small))
+
+
 class FormulaObject(QPyTextObject):
     """Measures and draws the formulas of one document."""
 
     def __init__(self, parent: QObject, made: Setter) -> None:
         super().__init__(parent)
         self._setter = made
+        self._sizes: dict[tuple[object, ...], Size] = {}
 
     def intrinsicSize(self, document: QTextDocument, position: int, shape: QTextFormat) -> QSizeF:
-        above, below, width = _measures(document, shape, self._setter.picture(of(shape)))
-        small = QFontMetricsF(shape.toCharFormat().font()).xHeight()
-        # Room is added on one side: ascent and descent must differ by the small letters' height.
-        return QSizeF(width, max(2 * above - small, 2 * below + small))
+        return self._size(document, shape, self._setter.picture(of(shape))).room
 
     def drawObject(
         self,
@@ -179,58 +199,55 @@ class FormulaObject(QPyTextObject):
         position: int,
         shape: QTextFormat,
     ) -> None:
-        rect = QRectF(rect)
-        picture = self._setter.picture(of(shape))
-        above, below, width = _measures(document, shape, picture)
-        small = QFontMetricsF(shape.toCharFormat().font()).xHeight()
-        base = rect.top() + (rect.height() + small) / 2
-        place = QRectF(rect.left() + PADDING, base - above, width - 2 * PADDING, above + below)
-        if picture is None:
-            _draw_source(painter, place, document, shape)
-        else:
-            ink = shape.toCharFormat().foreground().color().name()
-            _renderer(picture, ink).render(painter, place)
+        rect, picture = QRectF(rect), self._setter.picture(of(shape))
+        size = self._size(document, shape, picture)
+        top = rect.top() + (rect.height() + size.small) / 2 - size.above
+        place = QRectF(
+            rect.left() + PADDING, top, size.width - 2 * PADDING, size.above + size.below
+        )
+        ink = shape.toCharFormat().foreground().color()
+        if picture is not None:
+            _renderer(picture, ink.name()).render(painter, place)
+            return
+        painter.save()
+        painter.setFont(resources.code_font())
+        painter.setPen(ink)
+        painter.drawText(place, int(Qt.AlignmentFlag.AlignTop), "\n".join(size.lines))
+        painter.restore()
+
+    def _size(self, document: QTextDocument, shape: QTextFormat, picture: Picture | None) -> Size:
+        room = document.textWidth() - 8 - 2 * PADDING
+        room = room if room > 50 else 600.0
+        font, source = shape.toCharFormat().font(), str(shape.property(SOURCE))
+        key = (source, font.pointSizeF(), room, picture is None)
+        if key not in self._sizes:
+            self._sizes[key] = (
+                _size_of_source(source, font, room)
+                if picture is None
+                else _size_of(picture, font, room)
+            )
+        return self._sizes[key]
 
 
-def _measures(
-    document: QTextDocument, shape: QTextFormat, picture: Picture | None
-) -> tuple[float, float, float]:
-    """Pixels over the base line, below it, and from side to side."""
-    room = document.textWidth() - 8
-    room = room if room > 50 else 600.0
-    if picture is None:
-        lines, metrics = _source_lines(shape, room), QFontMetricsF(resources.code_font())
-        width = max(map(metrics.horizontalAdvance, lines))
-        height = metrics.height() * len(lines)
-        below = metrics.descent() if len(lines) == 1 else height / 2
-        return height - below, below, width + 2 * PADDING
-    em = QFontInfo(shape.toCharFormat().font()).pixelSize()
-    scale = min(em / latex.EM, (room - 2 * PADDING) / picture.width)
+def _size_of(picture: Picture, font: QFont, room: float) -> Size:
+    scale = min(QFontInfo(font).pixelSize() / latex.EM, room / picture.width)
     above = (picture.height - picture.depth) * scale
-    return above, picture.depth * scale, picture.width * scale + 2 * PADDING
+    width = picture.width * scale + 2 * PADDING
+    return Size(above, picture.depth * scale, width, QFontMetricsF(font).xHeight())
 
 
-def _source_lines(shape: QTextFormat, room: float) -> list[str]:
-    source = str(shape.property(SOURCE))
-    wide = QFontMetricsF(resources.code_font()).horizontalAdvance("x")
-    fitting = max(int((room - 2 * PADDING) / wide), 10)
-    return [
+def _size_of_source(source: str, font: QFont, room: float) -> Size:
+    metrics = QFontMetricsF(resources.code_font())
+    fitting = max(int(room / metrics.horizontalAdvance("x")), 10)
+    lines = tuple(
         line[start : start + fitting]
         for line in source.split("\n")
         for start in range(0, max(len(line), 1), fitting)
-    ]
-
-
-def _draw_source(
-    painter: QPainter, place: QRectF, document: QTextDocument, shape: QTextFormat
-) -> None:
-    painter.save()
-    painter.setFont(resources.code_font())
-    painter.setPen(shape.toCharFormat().foreground().color())
-    room = document.textWidth() - 8
-    lines = _source_lines(shape, room if room > 50 else 600.0)
-    painter.drawText(place, int(Qt.AlignmentFlag.AlignTop), "\n".join(lines))
-    painter.restore()
+    )
+    width = max(map(metrics.horizontalAdvance, lines)) + 2 * PADDING
+    height = metrics.height() * len(lines)
+    below = metrics.descent() if len(lines) == 1 else height / 2
+    return Size(height - below, below, width, QFontMetricsF(font).xHeight(), lines)
 
 
 @lru_cache(maxsize=200)

@@ -51,6 +51,7 @@ class KeptScroll(QScrollArea):
         bar = self.verticalScrollBar()
         bar.valueChanged.connect(self._moved)
         bar.rangeChanged.connect(self._ranged)
+        column.arranged.connect(self.hold)
         self._leave_room()
 
     def settle(self) -> None:

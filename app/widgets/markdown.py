@@ -1,4 +1,4 @@
-"""Markdown cut into blocks that can be written one after another.
+"""Markdown cut into blocks that can be written one after another, and as safe rich text.
 
 Knows what may still change while an answer streams; knows no document, no widget, no colour.
 """
@@ -6,6 +6,7 @@ Knows what may still change while an answer streams; knows no document, no widge
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
 from itertools import pairwise
 
 from markdown_it.token import Token
@@ -22,6 +23,12 @@ _FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 _ROWS = re.compile(r"(?:[ \t]*\|[^\n]*(?:\n|$))+")
 _TALL = re.compile(rf"^(?:[ \t]*\|[^\n]*(?:\n|$)){{{MAX_ROWS + 2},}}", re.MULTILINE)
 _MARKER = re.compile(r"[ \t]*(?:[*+-]|\d{1,9}[.)])(?:[ \t]{1,4}(?=\S)|[ \t]|$)")
+
+# Control characters would be invisible or act as line ends.
+_VISIBLE: dict[int, int | str | None] = {c: 0x2400 + c for c in range(32) if c not in (9, 10)}
+_VISIBLE |= {0x0D: None, 0x7F: 0x2421, 0x85: " ", 0x2028: "\n", 0x2029: "\n"}
+_VISIBLE |= {c: "\u2426" for c in range(0x80, 0xA0) if c != 0x85}
+
 
 class Node:
     """A part of a parsed text, with what it holds; words are parsed when they are asked for."""
@@ -99,6 +106,11 @@ class Fence:
         """Whether the beginning of a line may become its end."""
         text = line.strip()
         return set(text) <= {self.markup[0]} or _indent(line) < self.floor
+
+
+def visible(text: str) -> str:
+    """`text` with control characters as their visible signs, and lines ended by "\\n" alone."""
+    return text.translate(_VISIBLE)
 
 
 def split(text: str, *, after: Block | None = None, growing: bool = False) -> list[Block]:
@@ -254,3 +266,9 @@ def _indent(line: str) -> int:
 def plain_text(node: Node) -> str:
     """The words of a node without their marks."""
     return "".join(map(plain_text, node.children)) if node.children else node.content
+
+
+def rich(text: str) -> str:
+    """HTML of a Markdown text for the clipboard: no picture, no address but web and mail."""
+    text = visible(text)
+    return f"<pre>{escape(text)}</pre>" if DEEP.search(text) else str(dialect.words.render(text))

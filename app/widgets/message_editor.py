@@ -3,12 +3,13 @@
 Says what is to be saved; whether it is, the caller decides.
 """
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app import resources
 from app.widgets.common import Button, label
+from app.widgets.paged import ALL
 
 LINES = 14  # of the field; more are scrolled to
 
@@ -48,6 +49,9 @@ class MessageEditor(QWidget):
         self.field.textChanged.connect(self._check)
         self.field.resized.connect(self.resized)
         self._check()
+
+    def sizeHint(self) -> QSize:
+        return QSize(ALL, super().sizeHint().height())
 
     def refuse(self, why: str) -> None:
         """Say why it was not saved."""

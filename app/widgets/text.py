@@ -29,8 +29,7 @@ from app import resources
 from app.conversation import Round
 from app.widgets import formula
 from app.widgets.card import Colouring, CopyCode, paint_card, paint_task
-from app.widgets.dialect import rich, visible
-from app.widgets.markdown import Block, Fence, open_fence, split, whole
+from app.widgets.markdown import Block, Fence, open_fence, rich, split, visible, whole
 from app.widgets.selection import copied_text
 from app.widgets.tint import Tint
 from app.widgets.writer import CARD_GAP, INDENT, Card, Mark, Writer
@@ -367,10 +366,14 @@ class Answer(Text):
                 painter.fillRect(bar, resources.colour("control"))
         for position, done in self._writer.tasks:
             if first <= position <= last:
-                line = self._block_rect(position)
-                shape = self.document().findBlock(position).blockFormat()
-                line.setHeight(min(line.height(), 1.6 * resources.pixels("reading")))
-                paint_task(painter, line.translated(shape.leftMargin() + 3, 0), done=done)
+                block = self.document().findBlock(position)
+                line = block.layout().lineAt(0)
+                left, right = block.blockFormat().leftMargin() + 3, self.viewport().width() - 17
+                mirrored = block.textDirection() == Qt.LayoutDirection.RightToLeft
+                top = self._block_rect(position).top() + line.y()
+                height = line.ascent() + line.descent()
+                place = QRectF(right - left + 3 if mirrored else left, top, 14, height)
+                paint_task(painter, place, done=done)
 
     def _block_rect(self, position: int) -> QRectF:
         layout = self.document().documentLayout()

@@ -45,7 +45,9 @@ class AnswerTurn(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
-        for widget in (self._name, self._notices, self.body, self.footer):
+        # Aligned by the window's direction, not by that of the name's letters.
+        column.addWidget(self._name, 0, Qt.AlignmentFlag.AlignLeft)
+        for widget in (self._notices, self.body, self.footer):
             column.addWidget(widget)
         self._column = column
         # Only now: a widget shown before it has a parent would be a window of its own.

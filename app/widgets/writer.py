@@ -7,9 +7,8 @@ document each piece of the source stands. Knows nothing of streaming or widgets.
 import re
 from dataclasses import dataclass, field
 
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import (
-    QFont,
     QTextBlockFormat,
     QTextCharFormat,
     QTextCursor,
@@ -22,25 +21,16 @@ from PySide6.QtGui import (
 )
 
 from app import resources
-from app.latex import Formula
-from app.widgets import code, formula
-from app.widgets.common import tooltip
-from app.widgets.dialect import OPENED_SCHEMES
-from app.widgets.markdown import BOX, Block, Node, first_number, plain_text
-from app.widgets.places import Places, units
+from app.widgets import code
+from app.widgets.markdown import BOX, Block, Node, first_number
+from app.widgets.words import MAX_LINE, Words
 
 INDENT = 22
 GAP = 9
 CARD_GAP = 10
-MAX_LINE = 5_000  # characters; Qt lays out longer lines in quadratic time
 MAX_COLUMNS, MAX_CELLS = 50, 600  # of a table; a larger one is shown as text
-MAX_ADDRESS = 60
 TASK = QTextBlockFormat.Property.UserProperty.value + 21  # the box of a task as it is written
-LINE_BREAK = "\u2028"
-ISOLATE, ISOLATED = "\u2066", "\u2069"
 
-_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")
-_ADDRESS = re.compile(r"https?://[^\s<>\"'`\\]*[^\s<>\"'`\\.,;:!?)\]}*_]")
 _ALIGNED = {
     "text-align:left": Qt.AlignmentFlag.AlignLeft,
     "text-align:right": Qt.AlignmentFlag.AlignRight,
@@ -81,23 +71,16 @@ def card_head() -> int:
     return round(1.5 * resources.pixels())
 
 
-class Writer:
+class Writer(Words):
     """Writes blocks at the end of a document."""
 
     def __init__(self, document: QTextDocument) -> None:
+        super().__init__(document)
         self.cards: list[Card] = []
-        self.formulas: list[tuple[int, Formula]] = []
         self.tasks: list[tuple[int, bool]] = []  # positions, and whether they are done
         self.quotes: list[tuple[int, int, int]] = []  # first and last position, depth
-        self.places = Places()
-        self._document = document
-        self._cursor = QTextCursor(document)
         self._fresh = True
         self._listed = False
-        self._source, self._start, self._at = "", 0, 0
-        self._mirrored = False
-        self._plain = self._format("reading")
-        self._formats: dict[str, QTextCharFormat] = {}
         document.setIndentWidth(INDENT)
         self._line = round(1.6 * resources.pixels("reading"))
 
@@ -122,7 +105,7 @@ class Writer:
 
     def write(self, block: Block, source: int) -> None:
         """Write one block, which begins at the character `source` of the whole."""
-        self._source, self._start, self._at = block.source, source, 0
+        self._begin(block.source, source)
         self._cursor.movePosition(QTextCursor.MoveOperation.End)
         node = block.node
         if node is None:
@@ -139,14 +122,14 @@ class Writer:
 
     def append(self, text: str, source: int) -> None:
         """Add text at the end of the last block as it is, until that is parsed again."""
-        self._source, self._start, self._at = text, source, 0
+        self._begin(text, source)
         self._text(text, self._cursor.charFormat())
 
     def append_code(self, text: str, source: int, *, indent: int = 0) -> None:
         """Add to the last code block, in which the writer still is; `indent`: blanks that are
         no part of its lines."""
         card = self.cards[-1]
-        self._source, self._start, self._at = text, source, 0
+        self._begin(text, source)
         if indent:
             begin = "(?:^|(?<=\n))" if not card.source else "(?<=\n)"
             text = re.sub(rf"{begin} {{1,{indent}}}", "", text)
@@ -280,16 +263,6 @@ class Writer:
             self._sought(line, shape)
             begun = self._cursor.positionInBlock()
 
-    def _sought(self, text: str, shape: QTextCharFormat) -> None:
-        if not code.count_unseen(text):
-            self._text(text, shape)
-            return
-        for piece, sign in code.unseen(text):
-            if sign:
-                self._sign(piece, sign, self._unseen_format(piece))
-            else:
-                self._text(piece, shape)
-
     def _item(self, item: Node, depth: int, number: int, *, first: bool) -> None:
         above = item.parent
         ordered = above is not None and above.type == "ordered_list"
@@ -353,9 +326,13 @@ class Writer:
         self._inline(cell, self._heading_format(None) if row == 0 else self._plain)
 
     def _table_as_text(self, rows: list[Node], depth: int) -> None:
+        """As it is written: to parse the words of thousands of cells would take its time."""
         self._paragraph(depth)
-        lines = (" | ".join(plain_text(cell) for cell in row.children) for row in rows)
-        self._cursor.insertText("\n".join(lines), self._plain)
+        if depth == 0:
+            self._text(self._source.strip("\n"), self._plain)
+            return
+        cells = ([c.children[0].content for c in row.children if c.children] for row in rows)
+        self._text("\n".join(" | ".join(row) for row in cells), self._plain)
 
     def _rule(self, depth: int) -> None:
         self._paragraph(depth)
@@ -373,193 +350,6 @@ class Writer:
         self._cursor.setBlockFormat(shape)
         self._cursor.setBlockCharFormat(tiny)
 
-    # Text within a block.
-
-    def _inline(self, node: Node, shape: QTextCharFormat, *, skip: int = 0) -> None:
-        """The words of a block; `skip`: characters at its beginning that are not shown."""
-        self._mirrored = _RIGHT_TO_LEFT.search(plain_text(node)) is not None
-        self._spans(node, shape, skip)
-
-    def _spans(self, node: Node, shape: QTextCharFormat, skip: int = 0) -> None:
-        for child in node.children:
-            if skip and child.type == "inline":
-                self._spans(child, shape, skip)
-            elif skip and child.type == "text":
-                self._words(child.content[skip:], QTextCharFormat(shape))
-            else:
-                self._span(child, QTextCharFormat(shape))
-            skip = 0
-
-    def _span(self, node: Node, shape: QTextCharFormat) -> None:
-        match node.type:
-            case "text":
-                self._words(node.content, shape)
-            case "text_special":
-                self._escaped(node, shape)
-            case "softbreak" | "hardbreak":
-                self._cursor.insertText(LINE_BREAK, shape)
-            case "code_inline":
-                self._inline_code(node.content, shape)
-            case "image":
-                self._image(node, shape)
-            case "formula":
-                self._formula(node, shape)
-            case "link":
-                self._link(node, shape)
-            case _:
-                _mark_up(node, shape)
-                self._spans(node, shape)
-                if not node.children and node.content:
-                    self._words(node.content, shape)
-
-    def _words(self, text: str, shape: QTextCharFormat) -> None:
-        """Text in which a bare address is a link."""
-        done = 0
-        if "://" in text and not shape.isAnchor():
-            for found in _ADDRESS.finditer(text):
-                self._text(text[done : found.start()], shape)
-                linked = QTextCharFormat(shape)
-                self._anchor(found.group(), linked)
-                self._text(found.group(), linked)
-                done = found.end()
-        self._text(text[done:], shape)
-
-    def _link(self, node: Node, shape: QTextCharFormat) -> None:
-        """The words of a link, and its address unless the words are it."""
-        around = QTextCharFormat(shape)
-        address = str(node.attrs.get("href", ""))
-        self._anchor(address, shape)
-        self._spans(node, shape)
-        begun = self._at
-        if self._source.startswith("](", self._at):
-            self._at = _behind_address(self._source, self._at + 2)
-        short = _short(address)
-        if short not in (_short(plain_text(node)), ""):
-            around.setForeground(resources.colour("text2"))
-            around.setToolTip(tooltip(address))
-            text = f" ({short})"
-            self._note(self._start + begun, self._at - begun, text)
-            self._cursor.insertText(text, around)
-
-    def _anchor(self, address: str, shape: QTextCharFormat) -> None:
-        shape.setToolTip(tooltip(address))
-        if address.lower().startswith(OPENED_SCHEMES):
-            shape.setAnchor(True)
-            shape.setAnchorHref(address)
-            shape.setForeground(resources.colour("accent_text"))
-            shape.setFontUnderline(True)
-
-    def _image(self, node: Node, shape: QTextCharFormat) -> None:
-        said = QCoreApplication.translate("markdown", "[image: {words} {address}]")
-        address = str(node.attrs.get("src", ""))
-        shape.setForeground(resources.colour("text2"))
-        self._cursor.insertText(said.format(words=node.content, address=address), shape)
-        opening = self._source.find("![", self._at)
-        if opening >= 0:
-            self._at = _behind_address(self._source, self._source.find("](", opening) + 2)
-
-    def _escaped(self, node: Node, shape: QTextCharFormat) -> None:
-        """A character that is written as several, like an entity."""
-        found = self._source.find(node.markup, self._at)
-        if found >= 0 and node.markup:
-            self._note(self._start + found, len(node.markup), node.content)
-            self._at = found + len(node.markup)
-        self._cursor.insertText(node.content, shape)
-
-    def _inline_code(self, text: str, around: QTextCharFormat) -> None:
-        shape = QTextCharFormat(self._code_format("text"))
-        shape.setFont(resources.code_font(1.04))
-        shape.setFontWeight(around.fontWeight())
-        shape.setBackground(resources.colour("hover"))
-        if around.isAnchor():
-            shape.setAnchor(True)
-            shape.setAnchorHref(around.anchorHref())
-        if self._mirrored:
-            self._cursor.insertText(ISOLATE, shape)
-        self._sought(text, shape)
-        if self._mirrored:
-            self._cursor.insertText(ISOLATED, shape)
-
-    def _formula(self, node: Node, around: QTextCharFormat) -> None:
-        closing = {"\\(": "\\)", "\\[": "\\]"}.get(node.markup, node.markup)
-        source = node.markup + node.content + closing
-        if len(source) > formula.MAX_CHARACTERS or len(self.formulas) >= formula.MAX_FORMULAS:
-            self._sought(source, self._code_format("text"))
-            return
-        display = node.markup in ("$$", "\\[")
-        shape = formula.character(source, node.content, display=display, base=around)
-        opening = self._source.find(node.markup, self._at)
-        if opening >= 0:
-            end = self._source.find(closing, opening + len(node.markup)) + len(closing)
-            self._note(self._start + opening, end - opening, formula.OBJECT)
-            self._at = end
-        self.formulas.append((self._cursor.position(), formula.of(shape)))
-        self._cursor.insertText(formula.OBJECT, shape)
-
-    def _text(self, text: str, shape: QTextCharFormat) -> None:
-        """Text as it is, and where in the source it comes from."""
-        if not text:
-            return
-        found = self._source.find(text, self._at)
-        if found >= 0:
-            self._at = found + len(text)
-        for start in range(0, len(text), MAX_LINE):
-            piece = text[start : start + MAX_LINE]
-            if start and "\n" not in text[start - MAX_LINE : start]:
-                self._cursor.insertText(LINE_BREAK, shape)
-            if found >= 0:
-                self.places.add(piece, self._start + found + start, self._cursor.position())
-            self._cursor.insertText(piece, shape)
-
-    def _sign(self, text: str, sign: str, shape: QTextCharFormat) -> None:
-        """A sign in place of a character that cannot be seen."""
-        found = self._source.find(text, self._at)
-        if found >= 0:
-            self._note(self._start + found, len(text), sign)
-            self._at = found + len(text)
-        self._cursor.insertText(sign, shape)
-
-    def _note(self, source: int, length: int, shown: str) -> None:
-        self.places.add_sign(source, length, self._cursor.position(), units(shown))
-
-    def _format(self, role: str) -> QTextCharFormat:
-        shape = QTextCharFormat()
-        shape.setFont(resources.font(role))
-        shape.setForeground(resources.colour("text"))
-        return shape
-
-    def _heading_format(self, node: Node | None) -> QTextCharFormat:
-        """Paragraphs plain; headings heavier, the first two levels larger."""
-        shape = QTextCharFormat(self._plain)
-        if node is None or node.type == "heading":
-            shape.setFontWeight(QFont.Weight.DemiBold)
-        if node is not None and node.tag in ("h1", "h2"):
-            factor = 1.25 if node.tag == "h1" else 1.12
-            shape.setFontPointSize(resources.font("reading").pointSizeF() * factor)
-        return shape
-
-    def _code_format(self, tone: str) -> QTextCharFormat:
-        if tone not in self._formats:
-            shape = QTextCharFormat()
-            shape.setFont(resources.code_font())
-            shape.setForeground(resources.colour(tone))
-            self._formats[tone] = shape
-        return self._formats[tone]
-
-    def _unseen_format(self, character: str) -> QTextCharFormat:
-        shape = QTextCharFormat(self._code_format("caution"))
-        shape.setToolTip(tooltip(code.name_of(character)))
-        return shape
-
-
-def _mark_up(node: Node, shape: QTextCharFormat) -> None:
-    if node.type == "strong":
-        shape.setFontWeight(QFont.Weight.DemiBold)
-    elif node.type == "em":
-        shape.setFontItalic(True)
-    elif node.type == "s":
-        shape.setFontStrikeOut(True)
-
 
 def _box(item: Node) -> re.Match[str] | None:
     """The box at the beginning of a task."""
@@ -569,24 +359,3 @@ def _box(item: Node) -> re.Match[str] | None:
     words = first.children[0]
     text = words.children[0] if words.children else None
     return BOX.match(text.content) if text is not None and text.type == "text" else None
-
-
-def _behind_address(source: str, start: int) -> int:
-    """The end of a link's address, which may hold brackets itself."""
-    depth = 1
-    for found in re.compile(r"[()\n]").finditer(source, start, start + 4_000):
-        depth += {"(": 1, ")": -1, "\n": 0}[found.group()]
-        if depth == 0:
-            return found.end()
-    return start
-
-
-def _short(address: str) -> str:
-    """An address as it is shown, without what all have in common."""
-    bare = address
-    for common in OPENED_SCHEMES:
-        bare = bare.removeprefix(common)
-    bare = bare.rstrip("/")
-    if len(bare) > MAX_ADDRESS:
-        bare = f"{bare[: MAX_ADDRESS // 2]}…{bare[-MAX_ADDRESS // 2 :]}"
-    return bare

@@ -47,6 +47,12 @@ class Window(QWidget):
         return self.edit.toPlainText()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def theme(qapp):
+    """Once for all tests here: it dresses every widget anew."""
+    resources.apply_theme(qapp, "light")
+
+
 @pytest.fixture
 def desk(qtbot, tmp_path):
     made = Desk(tmp_path)
@@ -56,7 +62,6 @@ def desk(qtbot, tmp_path):
 
 @pytest.fixture
 def window(qtbot, desk):
-    resources.apply_theme(QApplication.instance(), "light")
     made = Window(desk)
     qtbot.addWidget(made)
     made.resize(760, 500)
@@ -500,6 +505,7 @@ def test_colours_follow_the_scheme(qtbot, window):
     QApplication.sendPostedEvents(None, QEvent.Type.PaletteChange)
     qtbot.wait(20)
     after = window.grab().toImage()
+    resources.apply_theme(QApplication.instance(), "light")
     assert before.pixelColor(380, 480) != after.pixelColor(380, 480)
 
 

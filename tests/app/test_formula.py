@@ -1,5 +1,7 @@
 """Formulas: set by another process, bounded, kept, drawn in the colours of the window."""
 
+import subprocess
+import sys
 import time
 from types import SimpleNamespace
 
@@ -147,3 +149,34 @@ def test_a_formula_takes_the_colour_of_the_text_and_a_place_on_its_line(qtbot):
     )
     assert abs(darkest.lightness() - QColor(ink).lightness()) < 20
     formula.setter().close()
+
+
+def test_showing_an_answer_imports_no_library_for_formulas_or_colours():
+    heavy = "{'ziamath', 'latex2mathml', 'pygments'}"
+    asked = f"import app.widgets.text, sys; print({heavy} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_a_copy_of_a_formula_in_a_selection_is_its_source(qtbot, children):
+    answer = Answer("Answer")
+    qtbot.addWidget(answer)
+    answer.grow("👩 \\(x^2\\) and $$y$$ z", finished=True)
+    answer.selectAll()
+    assert answer.createMimeDataFromSelection().text() == "👩 \\(x^2\\) and $$y$$ z"
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        '<image href="file:///etc/hostname"/>',
+        '<path fill="url(http://a.b/c)"/>',
+        "<script>x</script>",
+        '<g><a xmlns:x="y" x:href="z"/></g>',
+    ],
+)
+def test_a_picture_that_points_elsewhere_is_not_drawn(monkeypatch, inside):
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -5 10 8"><path/>{inside}</svg>'
+    made = SimpleNamespace(svg=lambda: svg)
+    monkeypatch.setattr("ziamath.zmath.Latex", lambda *_, **__: made)
+    assert latex.draw(Formula("x", False)) is None

@@ -2,8 +2,7 @@
 
 import pytest
 
-from app.widgets.dialect import rich, visible
-from app.widgets.markdown import Node, open_fence, split, whole
+from app.widgets.markdown import Node, open_fence, rich, split, visible, whole
 
 
 def formulas(text):

@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app import resources
 from app.conversation import Choices
@@ -15,6 +15,12 @@ from tests.composing import Desk, Said
 KEY = Qt.Key
 
 
+@pytest.fixture(scope="module", autouse=True)
+def theme(qapp):
+    """Once for all tests here: it dresses every widget anew."""
+    resources.apply_theme(qapp, "light")
+
+
 @pytest.fixture
 def desk(qtbot, tmp_path):
     made = Desk(tmp_path)
@@ -24,7 +30,6 @@ def desk(qtbot, tmp_path):
 
 @pytest.fixture
 def buttons(qtbot, desk):
-    resources.apply_theme(QApplication.instance(), "light")
     window = QWidget()
     qtbot.addWidget(window)
     row = QHBoxLayout(window)

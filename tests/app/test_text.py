@@ -1,7 +1,6 @@
 """Texts of the transcript: streaming, selection, and nothing fetched."""
 
 import itertools
-import os
 import re
 import socket
 import threading
@@ -12,14 +11,11 @@ from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QGuiApplication, QTextCursor
 from PySide6.QtWidgets import QApplication, QScrollArea, QVBoxLayout, QWidget
 
-from app.widgets import code
+from app import resources
+from app.widgets import code, formula
 from app.widgets import text as texts
-from app.widgets.dialect import visible
-from app.widgets.markdown import split
+from app.widgets.markdown import split, visible
 from app.widgets.text import Answer, Text
-
-# A shared machine may be several times slower than the one the limits are meant for.
-SLOW = float(os.environ.get("SLIPSTREAM_TEST_SLOW", "1"))
 
 MARKDOWN = """# Heading
 
@@ -176,8 +172,8 @@ def test_code_without_an_end_costs_the_same_at_its_end(qtbot, answer):
     """TXT-2 (d): 5,000 lines; processor time, so that a busy machine does not count."""
     lines = [f"total_{n} = add({n}, other)  # n\n" for n in range(5_000)]
     shown, spent = "```python\n", []
-    for start in range(0, 5_000, 10):
-        shown += "".join(lines[start : start + 10])
+    for start in range(0, 5_000, 25):
+        shown += "".join(lines[start : start + 25])
         began = time.thread_time()
         answer.grow(shown, finished=False)
         QApplication.sendPostedEvents()
@@ -247,13 +243,13 @@ def test_no_character_is_lost(answer, source):
         "> " * 60 + "deep",
         "deep " + "`" * 20_000,
         "*a **b " * 4_000,
-        "deep " + "a" * 400_000,
+        "deep " + "a" * 200_000,
         "```\n" + "a" * 200_000,
         "|a|b|\n|-|-|\n" + "|1|two|\n" * 3_000,
         "deep $x " * 3_000,
         "\\(x\\) " * 1_000,
-        "\\( " * 5_000,
-        "[a](" * 5_000,
+        "\\( " * 3_000,
+        "[a](" * 3_000,
         "- [ ] task\n" * 500,
         "deep e" + "\u0301" * 20_000,
         "\u202edeep\u200b " * 2_000,
@@ -288,15 +284,17 @@ def test_no_character_is_lost(answer, source):
     ],
 )
 def test_awkward_texts_are_shown_in_time(answer, source):
-    answer.grow("warm", finished=False)
-    answer.clear()
-    answer._source, answer._given = "", 0
-    answer._restart()
-    began = time.thread_time()
-    answer.grow(source, finished=True)
-    QApplication.sendPostedEvents()
-    QApplication.processEvents()
-    assert time.thread_time() - began < 0.25 * SLOW
+    spent = []
+    for _ in range(2):  # the first use imports
+        answer.clear()
+        answer._source, answer._given = "", 0
+        answer._restart()
+        began = time.thread_time()
+        answer.grow(source, finished=True)
+        QApplication.sendPostedEvents()
+        QApplication.processEvents()
+        spent.append(time.thread_time() - began)
+    assert min(spent) < 0.25
     assert len(answer.toPlainText()) > 100 or "deep" in answer.toPlainText()
     assert "deep" not in source or "deep" in answer.rich()
 
@@ -546,6 +544,43 @@ def test_a_selection_is_copied_with_the_marks_of_lists_and_the_sources_of_formul
     )
 
 
+def test_tasks_have_boxes_instead_of_bullets(qtbot, answer):
+    answer.grow("- [ ] one\n- [x] two **b**\n- [y] three\n- four\n", finished=True)
+    assert answer.toPlainText() == "one\ntwo b\n[y] three\nfour"
+    assert [done for _, done in answer._writer.tasks] == [False, True]
+    styles = [number[0] for _, _, number, _, _ in looks(answer.document())]
+    assert styles[0] == styles[1] != styles[2] == styles[3]
+    accent = resources.colour("accent").name()
+    shot = answer.grab().toImage()
+    ticked = {
+        y for y in range(shot.height()) for x in range(22) if shot.pixelColor(x, y).name() == accent
+    }
+    second = answer.cursorRect(answer.document().find("two"))
+    assert ticked
+    assert second.top() <= min(ticked) <= max(ticked) <= second.bottom()
+
+
+def test_columns_are_aligned_as_they_say(answer):
+    answer.grow("|a|b|c|d|\n|:-|-:|:-:|-|\n|1|2|3|4|\n", finished=True)
+    flags = Qt.AlignmentFlag
+    sides = [
+        block.blockFormat().alignment() & flags.AlignHorizontal_Mask
+        for block in itertools.takewhile(lambda b: b.isValid(), _blocks(answer.document().begin()))
+        if block.text().isdigit()
+    ]
+    assert [bool(side & flags.AlignRight) for side in sides] == [False, True, False, False]
+    assert [bool(side & flags.AlignHCenter) for side in sides] == [False, False, True, False]
+
+
+def test_items_keep_their_numbers_and_depth(answer):
+    answer.grow("3. a\n1. b\n   - c\n     1. d\n2. e\n\npara\n\n1. f\n", finished=True)
+    listed = {
+        text: (margins[0], number) for text, margins, number, _, _ in looks(answer.document())
+    }
+    assert [listed[t][1][1] for t in "abdef"] == [3, 4, 1, 5, 1]
+    assert [listed[t][0] for t in "abcd"] == [0, 0, 22, 44]
+
+
 def test_a_growing_answer_goes_on_after_a_change_of_colours(qtbot, answer):
     for index, _ in enumerate(stream(answer, MARKDOWN, 9)):
         if index % 4 == 0:
@@ -557,14 +592,21 @@ def test_a_growing_answer_goes_on_after_a_change_of_colours(qtbot, answer):
 
 
 def test_a_new_height_does_not_lay_the_text_out_again(answer, monkeypatch):
-    answer.grow("word " * 300, finished=True)
-    QApplication.processEvents()
+    """Told by a formula, whose size is asked for when its line is laid out."""
     laid = []
-    layout = answer.document().documentLayout()
-    layout.update.connect(lambda *_: laid.append(1))
+    room = formula.Size.room.fget
+    monkeypatch.setattr(formula.Size, "room", property(lambda s: laid.append(1) or room(s)))
+    monkeypatch.setattr(formula.Setter, "picture", lambda self, asked: None)
+    answer.grow("\\(x\\) " + "word " * 300, finished=True)
+    QApplication.processEvents()
+    assert laid
+    laid.clear()
     answer.setFixedHeight(answer.height() + 50)
     QApplication.processEvents()
-    assert laid == []
+    assert not laid
+    answer.setFixedWidth(answer.width() - 50)
+    QApplication.processEvents()
+    assert laid
 
 
 def test_a_new_scheme_repaints_the_same_text(answer):

@@ -335,3 +335,12 @@ def test_a_long_text_is_encoded_while_other_threads_run(tokenizer):
     done.set()
     beside.join()
     assert max(gaps) < taken / 3
+
+
+def test_thinking_that_was_stopped_is_not_sent_back_as_an_answer(tokenizer):
+    """No tag ends it."""
+    t = tokenizer()
+    stopped = Message("assistant", "", (THINK, *b"a pl"), t.fingerprint, "a pl")
+    prompt = t.prompt([Message("user", "Hi"), stopped, Message("user", "More")])
+    assert prompt.ids.count(THINK) == 0
+    assert "assistant\n<|im_end|>" in text_of(t, prompt.ids)
