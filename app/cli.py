@@ -313,11 +313,12 @@ def _answer(
     from engine.api import Message
     from engine.session import summary
 
-    text = ""
+    text = reasoning = ""
     ids: list[int] = []
     last: Chunk | None = None
     for last in session.reply(chat, _sampling(arguments), _drafting(arguments), stopped=stopped):
         text += last.text
+        reasoning += last.reasoning
         ids += last.token_ids
         for notice in last.notices:
             _note(notice)
@@ -334,6 +335,7 @@ def _answer(
         text,
         tuple(ids) if last.token_ids_exact else None,
         session.target.loaded.vocabulary,
+        reasoning,
     )
 
 

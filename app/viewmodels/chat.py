@@ -554,7 +554,7 @@ class Chat(QObject):
 
 def _overflow(reason: Reason) -> Overflow | None:
     """That the question did not fit, in numbers."""
-    needed, context = (reason.values.get(name) for name in ("tokens", "context"))
+    needed, context = (reason.values.get(name) for name in ("needed", "context"))
     if reason.code != "context_full" or not isinstance(needed, int):
         return None
     return Overflow(needed, context if isinstance(context, int) else needed)

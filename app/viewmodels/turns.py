@@ -59,7 +59,7 @@ class Turn:
         return self.role == "assistant" and not self.running and early
 
     def message(self) -> Message:
-        """The turn as the engine takes it; ids only where they spell the text."""
+        """The turn as the engine takes it; ids only where they are the whole answer."""
         if self.role != "assistant":
             return Message(self.role, with_attachments(self.text, self.attachments))
         said = Message(self.role, self.text, reasoning=self.reasoning)
@@ -87,7 +87,6 @@ class Turn:
 
     def entry(self, chat: str, *, chosen: bool = True) -> Entry:
         """The turn as it is kept."""
-        exact = self.token_ids_exact and not self.running
         return Entry(
             self.id,
             chat,
@@ -105,7 +104,7 @@ class Turn:
                 drafted=self.drafted,
                 rounds=tuple(self.rounds),
                 times_plain=self.times_plain,
-                token_ids=tuple(self.token_ids) if exact else (),
+                token_ids=tuple(self.token_ids) if self.token_ids_exact else (),
                 vocabulary=self.vocabulary,
                 notices=tuple(self.notices),
                 problem=self.problem,

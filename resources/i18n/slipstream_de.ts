@@ -468,8 +468,8 @@
         <translation>Ein Modell auf dem Hub suchen</translation>
     </message>
     <message>
-        <source>Sizes and memory are shown before anything is fetched</source>
-        <translation>Größe und Speicher stehen da, bevor etwas geholt wird</translation>
+        <source>Sizes are shown before anything is fetched</source>
+        <translation>Größen stehen da, bevor etwas geladen wird</translation>
     </message>
     <message>
         <source>Add a folder of models</source>
@@ -1638,6 +1638,10 @@
         <source>Resume</source>
         <translation>Fortsetzen</translation>
     </message>
+    <message>
+        <source>Repair</source>
+        <translation>Reparieren</translation>
+    </message>
 </context>
 <context>
     <name>context_meter</name>
@@ -1688,6 +1692,13 @@
     <message>
         <source>No answer is written beyond the context.</source>
         <translation>Über den Kontext hinaus wird keine Antwort geschrieben.</translation>
+    </message>
+</context>
+<context>
+    <name>draft_picker</name>
+    <message>
+        <source>Draft options</source>
+        <translation>Optionen des Entwurfs</translation>
     </message>
 </context>
 <context>
@@ -1868,13 +1879,6 @@
     <message>
         <source>[image: {words} {address}]</source>
         <translation>[Bild: {words} {address}]</translation>
-    </message>
-</context>
-<context>
-    <name>parent</name>
-    <message>
-        <source>Draft options</source>
-        <translation>Optionen des Entwurfs</translation>
     </message>
 </context>
 <context>
@@ -2395,17 +2399,6 @@
     <message>
         <source>Round {number}: drafted {drafted}, accepted {accepted}, {time} ms</source>
         <translation>Runde {number}: {drafted} entworfen, {accepted} angenommen, {time} ms</translation>
-    </message>
-</context>
-<context>
-    <name>widget</name>
-    <message>
-        <source>1 token</source>
-        <translation>1 Token</translation>
-    </message>
-    <message>
-        <source>{n} tokens</source>
-        <translation>{n} Tokens</translation>
     </message>
 </context>
 <context>

@@ -128,7 +128,7 @@ def test_an_answer_without_a_token_is_called_empty(qtbot, open_program):
     assert [made.text() for made in footer._labels if made.text()] == ["The answer is empty"]
 
 
-FULL = ContextFull("context_full", "{tokens} of {context}", tokens=9_000, context=8_192)
+FULL = ContextFull("context_full", "{needed} of {context}", needed=9_000, context=8_192)
 
 
 def test_a_question_that_does_not_fit_waits_until_the_user_has_chosen(qtbot, open_program):
