@@ -27,7 +27,7 @@ from app.terminal import (
 )
 
 if TYPE_CHECKING:
-    from app.exchange import Form
+    from app.chats.exchange import Form
     from engine.api import Chunk, Drafting, Loaded, Message, Progress, Sampling, Verification
     from engine.errors import Reason
     from engine.session import Session
@@ -399,7 +399,7 @@ def _get(arguments: argparse.Namespace) -> int:
 
 def _export(arguments: argparse.Namespace) -> int:
     from app import paths
-    from app.store import Reader
+    from app.chats.store import Reader
     from engine.errors import EngineError
 
     output = Path(arguments.output or ".")

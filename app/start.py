@@ -20,10 +20,10 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app import paths, places, resources, settings
 from app.appearance import Appearance
+from app.chats.store import Store
 from app.geometry import Geometry
 from app.instance import Instance
 from app.notify import Notifier
-from app.store import Store
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.chat import Chat
 from app.viewmodels.conversations import Conversations

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from PySide6.QtCore import QObject, Signal
 
-from app.conversation import ChatRecord, Hit
+from app.chats.conversation import ChatRecord, Hit
 from app.viewmodels.binding import Property
 from app.viewmodels.conversations import Conversations
 from app.viewmodels.history import History

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from app.conversation import Attachment, Choices
+from app.chats.conversation import Attachment, Choices
 from app.settings import Settings
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Property

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QObject, Signal
 
-from app.conversation import Attachment, ChatRecord, Choices, Entry, branch, new_id, versions
+from app.chats.conversation import Attachment, ChatRecord, Choices, Entry, branch, new_id, versions
 from app.viewmodels.alerts import Action, Alerts
 from app.viewmodels.binding import Property, Throttle
 from app.viewmodels.history import History

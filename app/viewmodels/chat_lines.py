@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from PySide6.QtCore import QCoreApplication, QLocale
 
-from app import exchange
-from app.conversation import ChatRecord, Hit
+from app.chats import exchange
+from app.chats.conversation import ChatRecord, Hit
 
 BEFORE = 16  # characters shown before what was found, so that it is not cut off
 LONGEST_TITLE = exchange.TITLE_LENGTH  # characters

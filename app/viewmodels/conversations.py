@@ -11,8 +11,8 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app import exchange
-from app.conversation import ChatRecord, Hit
+from app.chats import exchange
+from app.chats.conversation import ChatRecord, Hit
 from app.viewmodels import chat_lines, words
 from app.viewmodels.binding import Property
 from app.viewmodels.chat import Chat

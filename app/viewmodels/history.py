@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from PySide6.QtCore import QObject, Signal
 
-from app.conversation import ChatRecord, Entry, Hit
+from app.chats.conversation import ChatRecord, Entry, Hit
 from app.worker import Job, Worker
 from engine.errors import Reason
 
@@ -19,7 +19,7 @@ Form = Literal["markdown", "json"]
 
 
 class StoreLike(Protocol):
-    """What is needed of `app.store.Store`. Every method may raise an EngineError."""
+    """What is needed of `app.chats.store.Store`. Every method may raise an EngineError."""
 
     @property
     def notices(self) -> Sequence[Reason]: ...

@@ -12,7 +12,7 @@ from typing import Literal
 
 from PySide6.QtCore import QCoreApplication
 
-from app.conversation import Attachment
+from app.chats.conversation import Attachment
 from app.viewmodels import words
 
 MAX_BYTES = 2_000_000

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 
-from app.conversation import Attachment, Entry, Facts, Round, State
+from app.chats.conversation import Attachment, Entry, Facts, Round, State
 from app.viewmodels.writing import with_attachments
 from engine.api import Chunk, Finish, Message, Progress, Role, Usage
 from engine.errors import Reason

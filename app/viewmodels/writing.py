@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from PySide6.QtCore import QCoreApplication, QObject, Signal
 
 from app import resources
-from app.conversation import Attachment
+from app.chats.conversation import Attachment
 from app.viewmodels import text_files, words
 from app.viewmodels.binding import Property
 from app.viewmodels.text_files import Refusal

@@ -7,7 +7,7 @@ from PySide6.QtGui import QFontMetrics, QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app import resources
-from app.conversation import Attachment
+from app.chats.conversation import Attachment
 from app.viewmodels import text_files
 from app.widgets.common import Button, label
 from app.widgets.markdown import visible

@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app import resources
-from app.conversation import Attachment
+from app.chats.conversation import Attachment
 from app.viewmodels import words
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Throttle, bind

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from app import resources
-from app.conversation import Choices
+from app.chats.conversation import Choices
 from app.viewmodels import sampling
 from app.viewmodels.binding import bind
 from app.viewmodels.chat import Chat

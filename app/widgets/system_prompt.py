@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QFontMetrics, QHideEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.conversation import Choices
+from app.chats.conversation import Choices
 from app.viewmodels.binding import bind
 from app.viewmodels.chat import Chat
 from app.viewmodels.presets import Presets

@@ -26,7 +26,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QToolTip
 
 from app import resources
-from app.conversation import Round
+from app.chats.conversation import Round
 from app.widgets import formula
 from app.widgets.card import Colouring, CopyCode, paint_card, paint_task
 from app.widgets.markdown import Block, Fence, open_fence, rich, split, visible, whole

@@ -11,7 +11,7 @@ from PySide6.QtCore import QCoreApplication, QRectF, Qt
 from PySide6.QtGui import QPainter, QTextDocument, QTextLine
 
 from app import resources
-from app.conversation import Round
+from app.chats.conversation import Round
 from app.widgets.places import Places
 
 RADIUS = 3.0

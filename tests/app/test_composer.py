@@ -16,7 +16,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from app import resources
-from app.conversation import Attachment
+from app.chats.conversation import Attachment
 from app.settings import Settings
 from app.viewmodels.chat import Overflow
 from app.widgets import composer as module

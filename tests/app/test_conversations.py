@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QLocale
 
-from app.conversation import Hit
+from app.chats.conversation import Hit
 from app.viewmodels import chat_lines, conversations
 from app.viewmodels.chat_lines import clean, file_name, grouped, marks
 from app.viewmodels.turns import Turn

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app import exchange, paths
+from app import paths
 from app.__main__ import main
-from app.conversation import Attachment, ChatRecord, Choices, Entry, Facts, Round, branch
-from app.store import Reader, Store
+from app.chats import exchange
+from app.chats.conversation import Attachment, ChatRecord, Choices, Entry, Facts, Round, branch
+from app.chats.store import Reader, Store
 from engine.api import Sampling, Usage
 from engine.errors import EngineError, Reason
 

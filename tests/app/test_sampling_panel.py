@@ -6,7 +6,7 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app import resources
-from app.conversation import Choices
+from app.chats.conversation import Choices
 from app.widgets.sampling_panel import SamplingPanel
 from app.widgets.system_prompt import SystemPrompt
 from engine.api import Sampling, Usage

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app import plain, salvage, search, store, tables
-from app.conversation import (
+from app.chats import plain, salvage, search, store, tables
+from app.chats.conversation import (
     Attachment,
     ChatRecord,
     Choices,
@@ -26,7 +26,7 @@ from app.conversation import (
     new_id,
     versions,
 )
-from app.store import Reader, Store
+from app.chats.store import Reader, Store
 from engine.api import Finish, Sampling, Usage
 from engine.errors import EngineError, Reason
 
@@ -301,8 +301,8 @@ def test_a_growing_answer_of_64k_characters_is_cheap_to_write(opened):
 GROW = """
     import sys
     from pathlib import Path
-    from app.conversation import ChatRecord, Entry
-    from app.store import Store
+    from app.chats.conversation import ChatRecord, Entry
+    from app.chats.store import Store
     kept = Store(Path(sys.argv[1]))
     kept.put_chat(ChatRecord("c", "Title"))
     kept.put(Entry("q", "c", None, "user", "The question"))
@@ -547,8 +547,8 @@ def test_a_full_disk_is_named_and_takes_nothing_along(opened):
 FILL = """
     import resource, sys
     from pathlib import Path
-    from app.conversation import ChatRecord, Entry
-    from app.store import Store
+    from app.chats.conversation import ChatRecord, Entry
+    from app.chats.store import Store
     from engine.errors import EngineError
     kept = Store(Path(sys.argv[1]))
     kept.put_chat(ChatRecord("c", "Title"))

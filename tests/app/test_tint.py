@@ -6,7 +6,7 @@ from PySide6.QtGui import QHelpEvent, QMouseEvent, QTextCursor
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from app import resources
-from app.conversation import Round
+from app.chats.conversation import Round
 from app.widgets.text import Answer
 
 SOURCE = """Some *words* and `code` 👩‍👩‍👧‍👦 here.

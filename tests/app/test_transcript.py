@@ -9,7 +9,7 @@ from PySide6.QtGui import QAccessible, QTextCursor
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app import resources
-from app.conversation import Choices
+from app.chats.conversation import Choices
 from app.viewmodels.chat import Chat
 from app.viewmodels.turns import Turn
 from app.widgets.bubble import Bubble
@@ -381,7 +381,7 @@ def test_tint_is_passed_on_to_answers_with_rounds(qtbot, chat, transcript, monke
         lambda self, rounds, tinted: told.append((len(rounds), tinted)),
         raising=False,
     )
-    from app.conversation import Round
+    from app.chats.conversation import Round
 
     chat.say(answer(0, "x" * 9, rounds=[Round(4, 3, 0.1, ((9, True),))]))
     chat.say(answer(1, "x"))

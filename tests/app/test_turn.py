@@ -6,7 +6,7 @@ from PySide6.QtGui import QFont, QGuiApplication
 from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
 
 from app import resources
-from app.conversation import Attachment
+from app.chats.conversation import Attachment
 from app.viewmodels.chat import Chat
 from app.viewmodels.turns import Turn
 from app.widgets.answer_menu import answer_menu

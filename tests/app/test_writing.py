@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from app.conversation import Attachment
+from app.chats.conversation import Attachment
 from app.viewmodels import text_files, writing
 from app.viewmodels.counting import Counting
 from app.viewmodels.text_files import Refusal, decoded, plain_name, read, sentence

@@ -22,8 +22,8 @@ from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 
 from app import paths, start
-from app.conversation import ChatRecord, Entry, Facts
-from app.store import Store
+from app.chats.conversation import ChatRecord, Entry, Facts
+from app.chats.store import Store
 from engine.api import Chunk, Finish
 from tests.fakes import FakeShelf, ScriptedSession, chunks_of
 from tests.measure.rendering import lesson

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any, get_args
 
-from app.conversation import Attachment, Choices, Facts, Round, State
+from app.chats.conversation import Attachment, Choices, Facts, Round, State
 from engine.api import Finish, Role, Sampling, Usage
 from engine.errors import Reason
 

@@ -14,8 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from app import plain
-from app.conversation import ChatRecord, Choices, Entry, Facts, branch, new_id
+from app.chats import plain
+from app.chats.conversation import ChatRecord, Choices, Entry, Facts, branch, new_id
 from engine.api import Role
 from engine.errors import EngineError
 

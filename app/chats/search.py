@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
-from app import plain
-from app.conversation import Hit
+from app.chats import plain
+from app.chats.conversation import Hit
 
 # Neither table holds a text as such; what is in `indexed` with `whole` 0 is too long for it.
 TABLE = """

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from app import plain, search
-from app.conversation import ChatRecord, Entry
-from app.plain import FactsWriter
-from app.salvage import Row
+from app.chats import plain, search
+from app.chats.conversation import ChatRecord, Entry
+from app.chats.plain import FactsWriter
+from app.chats.salvage import Row
 
 # The schema of version n is made by the first n steps; a step that was released never changes.
 # `turn` counts writings to chats, and rows of messages are numbered as they are written: a clock

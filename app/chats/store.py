@@ -14,10 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from app import exchange, paths, salvage, search, tables
-from app.conversation import ChatRecord, Entry, Hit
-from app.exchange import Form
-from app.plain import FactsWriter
+from app import paths
+from app.chats import exchange, salvage, search, tables
+from app.chats.conversation import ChatRecord, Entry, Hit
+from app.chats.exchange import Form
+from app.chats.plain import FactsWriter
 from engine.errors import EngineError, Reason
 
 BUSY_SECONDS = 5.0  # SQLite's own wait for another process

@@ -45,9 +45,9 @@ class Facts:
     """What is known of an answer beyond its text. `thinking` in seconds, None while there is none.
 
     `token_ids` are those it was generated as, its thinking among them, empty where they are not
-    all of it; they mean something only to the vocabulary with the fingerprint `vocabulary`. `drafted`: a draft was
-    chosen; `times_plain`: how fast it was against plain decoding, as that was last measured.
-    `left_out`: how many of the oldest messages the model was not shown.
+    all of it; they mean something only to the vocabulary with the fingerprint `vocabulary`.
+    `drafted`: a draft was chosen; `times_plain`: how fast it was against plain decoding, as that
+    was last measured. `left_out`: how many of the oldest messages the model was not shown.
     """
 
     model: str = ""
