@@ -250,6 +250,8 @@ class Window(QWidget):
                 self._models.choose_draft("none")
             case Action.CHOOSE_MODEL:
                 self.choose_model()
+            case Action.LOAD_CHATS_MODEL:
+                self._models.choose_target(self._chat.choices.target or "")
             case Action.OPEN_LOG:
                 QDesktopServices.openUrl(QUrl.fromLocalFile(str(paths.log_folder())))
         self._parts.alerts.dismiss()

@@ -22,6 +22,7 @@ class Action(StrEnum):
     NO_DRAFT = "no_draft"
     CHOOSE_MODEL = "choose_model"
     OPEN_LOG = "open_log"
+    LOAD_CHATS_MODEL = "load_chats_model"
 
 
 # What helps, by the engine's code; where nothing stands here, the sentence says what helps, or

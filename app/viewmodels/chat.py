@@ -90,6 +90,8 @@ class Chat(QObject):
         self._thought_since: float | None = None
         self._pending: _Question | None = None  # waits for room
         self._summary: str | None = None  # of the oldest messages, while it is written
+        self._summed = ""  # the last of those messages
+        self._then: Callable[[int], None] = self._left_out_till
         self._saving = Throttle(SAVE_MS, self._save_answer, self)
         self.title = self.tr("New chat")
         worker.pieces.connect(self._take)
@@ -526,6 +528,17 @@ class Chat(QObject):
         self._entries = {entry.id: entry for entry in entries}
         self.choices, self.title = record.choices, record.title
         self._show_branch()
+        self._turn_to_models(record.choices)
+
+    def _turn_to_models(self, choices: Choices) -> None:
+        """Draft as this chat last did; another target is loaded only if the user wants it."""
+        models = self._models
+        if choices.target == models.target_key and choices.draft is not None:
+            models.choose_draft(choices.draft)
+        elif choices.target and models.has(choices.target):
+            said = self.tr("This chat was answered by {model}.")
+            said = said.format(model=models.name_of(choices.target))
+            self._alerts.show(said, Action.LOAD_CHATS_MODEL)
 
     def _show_branch(self) -> None:
         held = list(self._entries.values())

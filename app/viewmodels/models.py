@@ -263,6 +263,14 @@ class Models(QObject):
             return ""
         return self.tr("repeats") if self.draft == NGRAM else self._name(Path(self.draft))
 
+    def has(self, key: str) -> bool:
+        """Whether the model at path `key` is here and can be a target."""
+        return any(str(e.path) == key and _usable(e) for e in self._entries)
+
+    def name_of(self, key: str) -> str:
+        """What the model at path `key` is called."""
+        return self._name(Path(key))
+
     @property
     def plain_speed(self) -> float | None:
         """Tokens per second of the running target without a draft, as last measured here."""

@@ -73,6 +73,7 @@ class ErrorBar(QFrame):
             Action.NO_DRAFT: self.tr("Use no draft"),
             Action.CHOOSE_MODEL: self.tr("Choose another model"),
             Action.OPEN_LOG: self.tr("Open the log"),
+            Action.LOAD_CHATS_MODEL: self.tr("Load it"),
         }
 
     def update_alert(self, alert: Alert | None) -> None:

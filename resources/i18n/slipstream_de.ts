@@ -74,6 +74,10 @@
         <source>Memory ran out. The text is kept.</source>
         <translation>Der Speicher reicht nicht. Der Text bleibt erhalten.</translation>
     </message>
+    <message>
+        <source>This chat was answered by {model}.</source>
+        <translation>In diesem Chat hat {model} geantwortet.</translation>
+    </message>
 </context>
 <context>
     <name>Chip</name>
@@ -397,6 +401,10 @@
     <message>
         <source>Open the log</source>
         <translation>Protokoll öffnen</translation>
+    </message>
+    <message>
+        <source>Load it</source>
+        <translation>Laden</translation>
     </message>
     <message>
         <source>Dismiss</source>

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from app.viewmodels.alerts import Action
 from app.viewmodels.chat import Overflow
 from engine.api import Chunk, Finish, Usage
 from engine.errors import ContextFull, OutOfMemory, Reason
-from tests.fakes import TARGET, ScriptedSession, chunks_of
+from tests.fakes import DRAFT, TARGET, ScriptedSession, chunks_of
 
 
 def ask(qtbot, program, text):
@@ -317,6 +318,32 @@ def test_a_question_without_an_answer_is_not_kept(qtbot, open_program):
     program.history.open(record)
     qtbot.waitUntil(lambda: bool(found))
     assert found == [[]]
+
+
+def test_a_chat_remembers_its_draft_and_its_target(qtbot, open_program):
+    session = ScriptedSession(chunks_of(["one"]))
+    program = open_program(session)
+    program.models.choose_draft(str(DRAFT))
+    qtbot.waitUntil(lambda: program.models.draft == str(DRAFT))
+    ask(qtbot, program, "first")
+    (record,) = kept(program, qtbot)
+    assert (record.choices.target, record.choices.draft) == (str(TARGET), str(DRAFT))
+    program.chat.new_chat()
+    program.models.choose_draft("none")
+    qtbot.waitUntil(lambda: program.models.draft == "none")
+    program.chat.open(record)
+    qtbot.waitUntil(lambda: program.models.draft == str(DRAFT))
+    program.chat.new_chat()
+    program.models.choose_target(str(DRAFT))
+    qtbot.waitUntil(lambda: program.models.target_key == str(DRAFT))
+    qtbot.waitUntil(lambda: program.chat.can_send and not program.models.choosing)
+    loads = list(session.loads)
+    with qtbot.waitSignal(program.chat.opened):
+        program.chat.open(record)
+    assert session.loads == loads  # nothing is loaded unasked
+    assert program.alerts.current.actions == (Action.LOAD_CHATS_MODEL,)
+    program.window.error_bar.acted.emit(Action.LOAD_CHATS_MODEL)
+    qtbot.waitUntil(lambda: program.models.target_key == str(TARGET))
 
 
 def test_another_chat_stops_the_answer_and_keeps_what_came(qtbot, open_program):
