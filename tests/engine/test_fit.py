@@ -140,7 +140,13 @@ def test_ways_out_come_in_a_fixed_order_each_with_its_verdict():
     assert found[2].pair.precision == "int8"
     assert found[2].fit.word == "fits"
     assert found[3].pair.context < PAIR.context
-    assert found[3].text.text == f"Context of {found[3].pair.context:,} tokens"
+
+
+def test_a_shorter_context_is_said_as_the_slider_says_it():
+    way = ways_out(replace(PAIR, context=65_536), [card(24)])[-1]
+    assert way.code == "context"
+    assert way.pair.context >= 1024
+    assert way.text.text == f"Context of {way.pair.context:,} tokens"
 
 
 def test_without_a_draft_there_is_nothing_to_change_about_it():
