@@ -330,11 +330,11 @@ def test_a_long_text_is_encoded_while_other_threads_run(tokenizer):
     beside = threading.Thread(target=tick)
     beside.start()
     began = time.monotonic()
-    t.encode("lorem ipsum dolor " * 4_000)
+    t.encode("lorem ipsum dolor " * 12_000)
     taken = time.monotonic() - began
     done.set()
     beside.join()
-    assert max(gaps) < taken / 3
+    assert max(gaps) < taken / 2
 
 
 def test_thinking_that_was_stopped_is_not_sent_back_as_an_answer(tokenizer):
