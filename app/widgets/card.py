@@ -35,11 +35,20 @@ class Colouring:
         self._document = document
         self._card: Card | None = None
         self._work: Iterator[None] = iter(())
+        self._dirty: tuple[int, int] | None = None  # from where to where it was laid in this slice
         self._formats: dict[str, QTextCharFormat] = {}
 
     def go_on(self, cards: list[Card], *, growing: bool, seconds: float = SLICE_SECONDS) -> bool:
         """Colour for so long; whether something is left to do."""
         end = time.monotonic() + seconds
+        self._dirty = None
+        left = self._colour_until(end, cards, growing)
+        if self._dirty is not None:
+            first, last = self._dirty
+            self._document.markContentsDirty(first, last - first)
+        return left
+
+    def _colour_until(self, end: float, cards: list[Card], growing: bool) -> bool:
         if not any(card is self._card for card in cards):
             self._card = None
         while time.monotonic() < end:
@@ -72,7 +81,9 @@ class Colouring:
             laid.start, laid.length, laid.format = start, length, self._format(tone)
             ranges.append(laid)
         block.layout().setFormats(ranges)
-        self._document.markContentsDirty(block.position(), block.length())
+        end = block.position() + block.length()
+        first = self._dirty[0] if self._dirty is not None else block.position()
+        self._dirty = (min(first, block.position()), max(end, self._dirty[1] if self._dirty else 0))
 
     def _format(self, tone: str) -> QTextCharFormat:
         if tone not in self._formats:

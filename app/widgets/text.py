@@ -32,7 +32,7 @@ from app.widgets.card import Colouring, CopyCode, paint_card, paint_task
 from app.widgets.markdown import Block, Fence, open_fence, rich, split, visible, whole
 from app.widgets.selection import copied_text
 from app.widgets.tint import Tint
-from app.widgets.writer import CARD_GAP, INDENT, Card, Mark, Writer
+from app.widgets.writer import CARD_PADDING, INDENT, Card, Mark, Writer, card_head
 
 # Below this length (characters) the tail is parsed with every piece.
 SHORT_TAIL = 1_500
@@ -82,13 +82,6 @@ class Text(QTextBrowser):
     def _fit(self, *_: object) -> None:
         height = self.document().size().height()
         self.setFixedHeight(max(round(height + 0.49), 1))
-        # Nothing scrolls in here, not even until the new height has come.
-        self.verticalScrollBar().setRange(0, 0)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        # Qt would lay out the whole text again, which only another width asks for.
-        if event.size().width() != event.oldSize().width():
-            super().resizeEvent(event)
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:
         """Nothing is loaded: an image's address may carry what was said (REM-1)."""
@@ -317,14 +310,13 @@ class Answer(Text):
             self._later.start()
 
     def _rect(self, index: int) -> QRectF:
-        """The card around a code frame: its padding, and a head in its upper margin."""
+        """The card around the lines of a code block, with its head."""
         while len(self._rects) <= index:
-            frame = self.document().frameAt(self._writer.cards[len(self._rects)].position)
-            around = self.document().documentLayout().frameBoundingRect(frame)
-            shape = frame.frameFormat()
-            self._rects.append(
-                around.adjusted(shape.leftMargin(), CARD_GAP, 0, -shape.bottomMargin())
-            )
+            card = self._writer.cards[len(self._rects)]
+            top = self._block_rect(card.position).top() - CARD_PADDING - card_head()
+            bottom = self._block_rect(card.last).bottom() + CARD_PADDING
+            width = self.document().textWidth() - card.left
+            self._rects.append(QRectF(card.left, top, width, bottom - top))
         return self._rects[index]
 
     def _place_copies(self) -> bool:

@@ -28,6 +28,7 @@ from app.widgets.words import MAX_LINE, Words
 INDENT = 22
 GAP = 9
 CARD_GAP = 10
+CARD_PADDING = 14
 MAX_COLUMNS, MAX_CELLS = 50, 600  # of a table; a larger one is shown as text
 TASK = QTextBlockFormat.Property.UserProperty.value + 21  # the box of a task as it is written
 
@@ -45,9 +46,12 @@ _BULLETS = (
 
 @dataclass(eq=False)
 class Card:
-    """A code block: where it begins in the document, and what is in it."""
+    """A code block: its first and last position in the document, pixels that it is indented, and
+    what is in it."""
 
     position: int
+    last: int
+    left: int
     title: str
     language: str
     source: str
@@ -63,7 +67,8 @@ class Mark:
 
     position: int
     fresh: bool
-    listed: bool = False  # the line before is that of an item
+    listed: bool  # the line before is that of an item
+    shape: QTextBlockFormat  # of the last line
 
 
 def card_head() -> int:
@@ -86,7 +91,8 @@ class Writer(Words):
 
     def mark(self) -> Mark:
         """The end of what is written."""
-        return Mark(self._document.characterCount() - 1, self._fresh, self._listed)
+        shape = self._document.lastBlock().blockFormat()
+        return Mark(self._document.characterCount() - 1, self._fresh, self._listed, shape)
 
     def rewind(self, mark: Mark) -> None:
         """Drop everything behind `mark`."""
@@ -95,6 +101,9 @@ class Writer(Words):
         cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
         cursor.removeSelectedText()
         self._fresh, self._listed = mark.fresh, mark.listed
+        if not cursor.block().text():
+            # An empty line takes the format of the one that is removed behind it.
+            self._shape(mark.shape)
         self.places.drop(mark.position)
         while self.cards and self.cards[-1].position >= mark.position:
             self.cards.pop()
@@ -136,16 +145,11 @@ class Writer(Words):
         card.source += text
         card.unseen += code.count_unseen(text)
         self._code_text(text)
+        card.last = self._cursor.position()
 
     def leave_code(self) -> None:
         """The last code block has ended."""
         self._cursor.movePosition(QTextCursor.MoveOperation.End)
-        self._fresh = True
-
-    @property
-    def end(self) -> QTextCursor:
-        """Where the next character would stand."""
-        return self._cursor
 
     def finish(self) -> None:
         """Take away the height of the empty line that Qt keeps behind a frame or table."""
@@ -199,14 +203,17 @@ class Writer(Words):
         # The last thing written may have been in a frame.
         self._cursor.movePosition(QTextCursor.MoveOperation.End)
         if self._fresh:
-            listed = self._cursor.currentList()
-            if listed is not None:
-                listed.remove(self._cursor.block())
-            self._cursor.setBlockFormat(shape)
+            self._shape(shape)
             self._cursor.setBlockCharFormat(self._plain)
         else:
             self._cursor.insertBlock(shape, self._plain)
         self._fresh = False
+
+    def _shape(self, shape: QTextBlockFormat) -> None:
+        listed = self._cursor.currentList()
+        if listed is not None:
+            listed.remove(self._cursor.block())
+        self._cursor.setBlockFormat(shape)
 
     def _part(self, node: Node, part: int) -> None:
         """A part of a long paragraph follows the one before without a gap."""
@@ -224,28 +231,26 @@ class Writer(Words):
         source = node.content.removesuffix("\n")
         language = (node.info or "").split(" ")[0].strip()
         self._listed = False
-        self._cursor.movePosition(QTextCursor.MoveOperation.End)
-        if self._fresh:
-            self._collapse()
-        frame = QTextFrameFormat()
-        frame.setPadding(14)
-        frame.setLeftMargin(INDENT * depth)
-        frame.setTopMargin(CARD_GAP + card_head())
-        frame.setBottomMargin(GAP + 4)
-        self._cursor.insertFrame(frame)
+        # Plain blocks between two of a fixed height: in a frame, Qt would go through all lines of
+        # it whenever one comes or is painted.
+        self._open(_spacer(4 + card_head() + CARD_PADDING))
         shape = QTextBlockFormat()
         shape.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+        shape.setLeftMargin(INDENT * depth + CARD_PADDING)
+        shape.setRightMargin(CARD_PADDING)
         height = round(1.5 * resources.pixels())
         shape.setLineHeight(height, QTextBlockFormat.LineHeightTypes.MinimumHeight.value)
-        self._cursor.setBlockFormat(shape)
-        self._cursor.setBlockCharFormat(self._code_format("text"))
+        self._cursor.insertBlock(shape, self._code_format("text"))
+        first = self._cursor.position()
+        self._cursor.insertBlock(_spacer(CARD_PADDING + GAP + 4))
+        self._cursor.setPosition(first)
         unseen = code.count_unseen(source)
         title = code.title_of(language)
-        self.cards.append(Card(self._cursor.position(), title, language, source, unseen))
+        self.cards.append(Card(first, first, INDENT * depth, title, language, source, unseen))
         if node.type == "fence":
             self._at = max(self._source.find("\n", self._source.find(node.markup, self._at)), 0)
         self._code_text(source)
-        self._fresh = True
+        self.cards[-1].last = self._cursor.position()
 
     def _code_text(self, text: str) -> None:
         """Text in a code block. Its lines become blocks of the document by themselves."""
@@ -300,6 +305,8 @@ class Writer(Words):
         self._cursor.movePosition(QTextCursor.MoveOperation.End)
         if self._fresh:
             self._collapse()
+        elif not self._cursor.block().text():
+            self._cursor.insertBlock(_spacer(1))
         shape = QTextTableFormat()
         shape.setBorderCollapse(True)
         shape.setBorder(1)
@@ -343,12 +350,17 @@ class Writer(Words):
 
     def _collapse(self) -> None:
         """An empty line before or behind a frame takes no height."""
-        shape = QTextBlockFormat()
-        shape.setLineHeight(1, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
         tiny = QTextCharFormat()
         tiny.setFontPointSize(1)
-        self._cursor.setBlockFormat(shape)
+        self._cursor.setBlockFormat(_spacer(1))
         self._cursor.setBlockCharFormat(tiny)
+
+
+def _spacer(height: int) -> QTextBlockFormat:
+    """An empty line of so many pixels."""
+    shape = QTextBlockFormat()
+    shape.setLineHeight(height, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+    return shape
 
 
 def _box(item: Node) -> re.Match[str] | None:

@@ -12,7 +12,7 @@ from PySide6.QtGui import QGuiApplication, QTextCursor
 from PySide6.QtWidgets import QApplication, QScrollArea, QVBoxLayout, QWidget
 
 from app import resources
-from app.widgets import code, formula
+from app.widgets import code
 from app.widgets import text as texts
 from app.widgets.markdown import split, visible
 from app.widgets.text import Answer, Text
@@ -589,24 +589,6 @@ def test_a_growing_answer_goes_on_after_a_change_of_colours(qtbot, answer):
     qtbot.addWidget(whole)
     whole.grow(MARKDOWN, finished=True)
     assert looks(answer.document()) == looks(whole.document())
-
-
-def test_a_new_height_does_not_lay_the_text_out_again(answer, monkeypatch):
-    """Told by a formula, whose size is asked for when its line is laid out."""
-    laid = []
-    room = formula.Size.room.fget
-    monkeypatch.setattr(formula.Size, "room", property(lambda s: laid.append(1) or room(s)))
-    monkeypatch.setattr(formula.Setter, "picture", lambda self, asked: None)
-    answer.grow("\\(x\\) " + "word " * 300, finished=True)
-    QApplication.processEvents()
-    assert laid
-    laid.clear()
-    answer.setFixedHeight(answer.height() + 50)
-    QApplication.processEvents()
-    assert not laid
-    answer.setFixedWidth(answer.width() - 50)
-    QApplication.processEvents()
-    assert laid
 
 
 def test_a_new_scheme_repaints_the_same_text(answer):
