@@ -209,6 +209,9 @@ def apply_theme(
     system = app.property(SYSTEM_POINTS) or before
     app.setProperty(SYSTEM_POINTS, system)
     factor = 1.0 if percent is None else system * percent / 100 / before
+    colours, sheet = palette(scheme, strong=strong), style_sheet(scheme, strong=strong)
+    if factor == 1 and app.styleSheet() == sheet and app.palette() == colours:
+        return  # every widget would be polished anew
     # A new style sheet gives widgets the fonts back that they had under the first one.
     given = [
         (widget, _scaled(widget.font(), factor))
@@ -216,7 +219,8 @@ def apply_theme(
         if widget.testAttribute(Qt.WidgetAttribute.WA_SetFont)
     ]
     app.setFont(_scaled(app.font(), factor))
-    app.setPalette(palette(scheme, strong=strong))
+    app.setPalette(colours)
+    # Made anew: its lengths follow the font.
     app.setStyleSheet(style_sheet(scheme, strong=strong))
     for widget, font in given:
         widget.setFont(font)

@@ -252,7 +252,8 @@ def _application(argv: Sequence[str]) -> QApplication:
     app.setApplicationName("Slipstream")
     app.setApplicationDisplayName("Slipstream")
     QGuiApplication.setDesktopFileName(APP_ID)
-    app.setStyle("Fusion")
+    if not app.styleSheet():  # not dressed yet: setting a style polishes every widget
+        app.setStyle("Fusion")
     return app
 
 
