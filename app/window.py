@@ -232,6 +232,7 @@ class Window(QWidget):
         settings = self._models.settings
         self.header.set_tint(settings.tint)
         self.transcript.set_tinted(settings.tint)
+        self.transcript.set_unfolded(settings.thinking)
         self.settings.show_settings(settings)
         self._place()
 

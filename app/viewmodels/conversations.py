@@ -26,10 +26,21 @@ MINUTE_MS = 60_000
 
 @dataclass(frozen=True)
 class Note:
-    """What was just done, and whether it can be undone."""
+    """What was just done, and whether it can be undone. Where there is a `title`, `{title}` stands
+    for it in what is `said`."""
 
-    text: str
+    said: str
     undo: bool = False
+    title: str | None = None
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return self.with_title(self.title or "")
+
+    def with_title(self, short: str) -> str:
+        """The sentence with another title, such as one that there is room for."""
+        return self.said if self.title is None else self.said.replace("{title}", short)
 
 
 @dataclass(frozen=True)
@@ -169,8 +180,7 @@ class Conversations(QObject):
         self._history.remove(chat)
         if shown and beside is not None:
             self.open(beside.id)
-        said = self.tr("Deleted “{title}”.").format(title=record.title)
-        self._say(Note(said, undo=True))
+        self._say(Note(self.tr("Deleted “{title}”."), undo=True, title=record.title))
         self._show()
 
     def undo(self) -> None:

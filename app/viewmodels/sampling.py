@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QCoreApplication
 
+from app.resources import figures
 from engine.api import Sampling
 
 # As engine.sampling has them, which cannot be imported here: it needs torch. A test compares.
@@ -68,11 +69,13 @@ class Setting:
 
     def read(self, text: str) -> float | int | None:
         """The value that was typed, None for nothing. Raises ValueError with a sentence."""
-        text = text.strip().replace("−", "-").replace(",", ".")
+        text = text.strip()
+        # Either decimal sign is taken in either language; thousands are not grouped.
+        number = text.replace("−", "-").replace(",", ".")
         if not text:
             return None if self.field in DEFERRED | {"seed", "max_tokens"} else 0.0
         try:
-            value = int(text) if self.field in WHOLE else float(text)
+            value = int(number) if self.field in WHOLE else float(number)
         except ValueError:
             kind = _tr("a whole number") if self.field in WHOLE else _tr("a number")
             said = _tr("{name} must be {kind}; it is “{text}”.")
@@ -116,8 +119,10 @@ def sound(field: str, value: object) -> bool:
 
 
 def words_of(value: float) -> str:
-    """A value as it is typed: "0.7", "40"."""
-    return str(value) if isinstance(value, int) else f"{value:.6f}".rstrip("0").rstrip(".")
+    """A value as it is typed: "0.7", "40"; "0,7" in German."""
+    if isinstance(value, int):
+        return str(value)
+    return figures(f"{value:.6f}".rstrip("0").rstrip("."))
 
 
 def settings() -> tuple[Setting, ...]:

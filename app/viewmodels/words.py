@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QCoreApplication
 
-from app.resources import figures
+from app.resources import LANGUAGES, figures, language_now
 from engine.api import Progress
 
 DASH = "–"
@@ -120,5 +120,7 @@ def amount(progress: Progress) -> str:
 
 
 def ordinal(number: int) -> str:
-    """ "1st", "2nd", "3rd", "4th" ... of the draft positions, at most 16."""
+    """ "1st", "2nd", "3rd", "4th" ... of the draft positions, at most 16; "1." in German."""
+    if language_now() != LANGUAGES[0]:
+        return f"{number}."
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number, 'th') }"

@@ -310,13 +310,16 @@ class Writing(QObject):
         self._count_next()
 
     def _sum(self) -> None:
-        """The last number stands until there is another, so that it does not flicker."""
+        """The last number stands until there is another, so that it does not flicker. That of
+        nothing does not: with no tokenizer at hand, none would ever take its place."""
         counts = [self._text_tokens, *(one.tokens for one in self.attached)]
         known = [count for count in counts if count is not None]
         if len(known) == len(counts):
             self.tokens = Tokens(
                 sum(count.count for count in known), any(count.about for count in known)
             )
+        elif self.tokens == Tokens():
+            self.tokens = None
 
 
 def _unless_counted(text: str) -> Tokens | None:

@@ -7,7 +7,7 @@ from PySide6.QtGui import (
     QFontMetrics,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.viewmodels.binding import bind
 from app.viewmodels.chat_lines import Line
@@ -20,6 +20,8 @@ from app.widgets.common import Button, Elided, Glyph, IconButton, label, rule, s
 
 WIDTH = 248
 FOOT = 5
+LETTERS = 6  # of a title that a note has room for at least
+ICON = 16 + 4  # pixels, with the distance to the word
 
 
 class Column(QWidget):
@@ -128,20 +130,20 @@ class Column(QWidget):
 
 
 class NoteBar(QFrame):
-    """What was just done, and Undo where it can be undone."""
+    """What was just done, and Undo where it can be undone: below it where words are long."""
 
     def __init__(self, conversations: Conversations) -> None:
         super().__init__()
         self.setObjectName("card")
-        self.said = Elided(mode=Qt.TextElideMode.ElideRight)
+        self.said = _Said()
         self.undo = Button(self.tr("Undo"), kind="flat")
         self.undo.setProperty("tone", "accent_text")
         self.undo.clicked.connect(conversations.undo)
-        row = QHBoxLayout(self)
+        self._row = row = QHBoxLayout(self)
         row.setContentsMargins(11, 3, 3, 3)
         row.setSpacing(2)
         row.addWidget(self.said, 1)
-        row.addWidget(self.undo)
+        row.addWidget(self.undo, 0, Qt.AlignmentFlag.AlignRight)
         bind(conversations, Conversations.note, self.show_note)
 
     def show_note(self, note: Note | None) -> None:
@@ -149,21 +151,62 @@ class NoteBar(QFrame):
         if note is None:
             return
         self.undo.setVisible(note.undo)
-        self.said.show_text(note.text)
+        self.said.show_note(note)
+        self._fit()
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, note.text))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        beside = self.undo.sizeHint().width() if self.undo.isVisibleTo(self) else 0
+        ways = QBoxLayout.Direction
+        few = self.width() - 16 - beside < self.said.least_width()
+        self._row.setDirection(ways.TopToBottom if few and beside else ways.LeftToRight)
+
+
+class _Said(Elided):
+    """A note in one line. What it names is shortened first: what was done to it stays to be read,
+    which in German is the sentence's last word."""
+
+    def __init__(self) -> None:
+        super().__init__(mode=Qt.TextElideMode.ElideRight)
+        self._note = Note("")
+
+    def show_note(self, note: Note) -> None:
+        self._note = note
+        self.show_text(note.text)
+
+    def least_width(self) -> int:
+        """How many pixels it takes with a few letters of a title."""
+        few = self._note.with_title((self._note.title or "")[:LETTERS] + "…")
+        return 0 if self._note.title is None else QFontMetrics(self.font()).horizontalAdvance(few)
+
+    def _fit(self) -> None:
+        super()._fit()
+        note = self._note
+        if note.title is None or self.text() == note.text:
+            return
+        metrics, width = QFontMetrics(self.font()), self.width()
+        room = width - metrics.horizontalAdvance(note.with_title(""))
+        # At least a sign of it stays.
+        short = metrics.elidedText(note.title, Qt.TextElideMode.ElideRight, room) or "…"
+        said = note.with_title(short)
+        self.setText(metrics.elidedText(said, Qt.TextElideMode.ElideRight, width))
 
 
 class Foot(QWidget):
-    """Models, settings and the offline switch; their icons only where there is room for them."""
+    """Models, settings and the offline switch: icons and words, or what of them there is room
+    for."""
 
     def __init__(self, hub: Hub) -> None:
         super().__init__()
         self._hub = hub
         self.models = _FootButton(self.tr("Models"), "hard-drive")
         self.settings = _FootButton(self.tr("Settings"), "settings")
-        self.offline = _FootButton(self.tr("Offline"), "wifi-off")
+        self.offline = _FootButton(self.tr("Offline"), "wifi-off", self._told())
         self.offline.setCheckable(True)
-        self.offline.setToolTip(self._told())
         self.offline.clicked.connect(self._switch)
         self._buttons = (self.models, self.settings, self.offline)
         row = QHBoxLayout(self)
@@ -184,9 +227,11 @@ class Foot(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        whole = sum(button.whole_width() for button in self._buttons)
+        room = self.width() - 2 * FOOT
+        words = sum(button.words_width() for button in self._buttons)
+        whole = words + len(self._buttons) * ICON
         for button in self._buttons:
-            button.show_icon(whole <= self.width() - 2 * FOOT)
+            button.show_parts(icon=whole <= room or words > room, words=words <= room)
 
     def _switch(self, wanted: bool) -> None:
         self._hub.set_offline(wanted)
@@ -199,25 +244,30 @@ class Foot(QWidget):
 
 
 class _FootButton(Button):
-    """An icon, or none where there is no room, and a word close to it."""
+    """An icon and a word close to it, or one of them. `told`: what its tooltip says besides."""
 
-    def __init__(self, word: str, icon: str) -> None:
+    def __init__(self, word: str, icon: str, told: str = "") -> None:
         super().__init__(word, icon=icon, kind="flat", role="caption")
-        self._name, self._shown = icon, True
-        self.setText(f"\u2009{word}")
+        self._name, self._told = icon, told
         set_tone(self, "text2")
+        self.show_parts(icon=True, words=True)
 
-    def whole_width(self) -> int:
-        """How many pixels it takes with its icon."""
-        return QFontMetrics(self.font()).horizontalAdvance(self.text()) + 16 + 4 + 14
+    def set_words(self, text: str) -> None:
+        self._word = text
+        super().set_words(text)
+
+    def words_width(self) -> int:
+        """How many pixels it takes without its icon."""
+        return QFontMetrics(self.font()).horizontalAdvance(f"\u2009{self._word}") + 15
 
     def set_ink(self, ink: str) -> None:
         """Another colour of icon and word."""
         set_tone(self, ink)
-        self._ink = ink
-        self.show_icon(self._shown)
+        self.set_icon(self._icon, ink)
 
-    def show_icon(self, shown: bool) -> None:
-        """With its icon or without."""
-        self._shown = shown
-        self.set_icon(self._name if shown else "", self._ink)
+    def show_parts(self, *, icon: bool, words: bool) -> None:
+        """With its icon, its word or both; the tooltip has a word that is not shown."""
+        self.set_icon(self._name if icon else "", self._ink)
+        self.setText(f"\u2009{self._word}" if words else "")
+        said = (self._told,) if words else (self._word, self._told)
+        self.setToolTip("\n".join(filter(None, said)))

@@ -1,7 +1,7 @@
 """The field in which chats are searched, with its keys as a hint while it is empty."""
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QAction, QFontMetrics, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QAction, QFontMetrics, QKeyEvent, QKeySequence, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLineEdit
 
 from app import resources
@@ -81,11 +81,17 @@ class Search(QLineEdit):
         painter.setFont(resources.font("small"))
         painter.setPen(resources.colour("text3"))
         taken = QFontMetrics(self.font()).horizontalAdvance(self.placeholderText())
-        hint = QFontMetrics(painter.font()).horizontalAdvance(KEYS)
-        if taken + hint + LENS + 48 < self.width():
+        keys = hint()
+        width = QFontMetrics(painter.font()).horizontalAdvance(keys)
+        if taken + width + LENS + 48 < self.width():
             # The painter mirrors what is aligned.
             side = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-            painter.drawText(self.rect().adjusted(9, 0, -9, 0), side, KEYS)
+            painter.drawText(self.rect().adjusted(9, 0, -9, 0), side, keys)
+
+
+def hint() -> str:
+    """The keys as keyboards of the language in force have them: "Ctrl+K", "Strg+K"."""
+    return QKeySequence(KEYS).toString(QKeySequence.SequenceFormat.NativeText)
 
 
 def takes_escape(event: QEvent) -> bool:

@@ -35,7 +35,7 @@ class Column(QWidget):
         self._chat = chat
         self.first = self.last = 0
         self.turns: dict[str, Shown] = {}
-        self._tinted = False
+        self._tinted = self._unfolded = False
         self._left_out = _LeftOut()
         self.setObjectName("column")
         self.setMaximumWidth(WIDTH)
@@ -85,6 +85,12 @@ class Column(QWidget):
         for answer in self.answers:
             answer.set_tinted(tinted)
 
+    def set_unfolded(self, on: bool) -> None:
+        """Whether thinking that is built from now on is unfolded at first."""
+        self._unfolded = on
+        for answer in self.answers:
+            answer.set_unfolded(on)
+
     def question_of(self, name: str) -> Bubble | None:
         """The question before the answer with the id `name`."""
         found = None
@@ -106,7 +112,7 @@ class Column(QWidget):
             bubble.grown.connect(self.grown)
             bubble.set_idle(self._chat.can_send)
             return bubble
-        answer = AnswerTurn(turn, self._chat)
+        answer = AnswerTurn(turn, self._chat, unfolded=self._unfolded)
         answer.edit_asked.connect(self.edit_asked)
         answer.set_idle(self._chat.can_send)
         answer.set_tinted(self._tinted)

@@ -88,14 +88,17 @@ class Composer(QFrame):
         row.addWidget(self._button)
         # The buttons' icons stand under the text, so their own margins lie outside its edge.
         above = QVBoxLayout()
-        above.setContentsMargins(ICON_INSET, 0, 0, 0)
         above.setSpacing(8)
         above.addWidget(self.chips)
         above.addWidget(self.edit)
+        inset = QHBoxLayout()  # a spacing is mirrored where a margin is not
+        inset.setSpacing(0)
+        inset.addSpacing(ICON_INSET)
+        inset.addLayout(above, 1)
         column = QVBoxLayout(self)
         column.setContentsMargins(16 - ICON_INSET, 13, 9, 9)
         column.setSpacing(8)
-        column.addLayout(above)
+        column.addLayout(inset)
         column.addLayout(row)
 
     def _connect(self) -> None:
@@ -267,7 +270,11 @@ class SendButton(Button):
         self.set_words(self.tr("Stop") if running else self.tr("Send"))
         self.set_kind("plain" if running else "primary")
         self.set_icon("square" if running else "arrow-up", "text" if running else "on_accent")
-        self.setStyleSheet("text-align: left; padding-left: 12px" if running else "")
+        side = "right" if self._is_mirrored() else "left"
+        self.setStyleSheet(f"text-align: {side}; padding-{side}: 12px" if running else "")
+
+    def _is_mirrored(self) -> bool:
+        return self.layoutDirection() == Qt.LayoutDirection.RightToLeft
 
     def _resize(self) -> None:
         metrics = QFontMetrics(self.font())
@@ -284,6 +291,5 @@ class SendButton(Button):
         painter.setFont(self._hint_font)
         painter.setPen(resources.colour("text2"))
         place = QRectF(self.rect()).adjusted(12, 0, -12, 0)
-        mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
-        side = Qt.AlignmentFlag.AlignLeft if mirrored else Qt.AlignmentFlag.AlignRight
+        side = Qt.AlignmentFlag.AlignLeft if self._is_mirrored() else Qt.AlignmentFlag.AlignRight
         painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter, self._hint)

@@ -17,7 +17,7 @@ from app.widgets.choices import ChoiceList
 from app.widgets.common import Button, CardButton, Glyph, Meter, label, set_tone, tooltip
 from app.widgets.preset_list import Flyout
 
-HEIGHT = 20
+HEIGHT = 20  # pixels at least; a larger font takes more
 MENU_WIDTH = 330
 
 
@@ -40,14 +40,17 @@ class ContextMeter(QWidget):
         self._warning = Glyph("triangle-alert", "caution", 12)
         self.when_full = WhenFullButton(models, choose)
         row = QHBoxLayout(self)
-        row.setContentsMargins(16, 0, 8, 0)
+        # A spacing is mirrored where a margin is not.
+        row.setContentsMargins(8, 0, 8, 0)
         row.setSpacing(10)
+        row.addSpacing(8)
         row.addWidget(self._meter)
         row.addWidget(self._warning)
         row.addWidget(self._text)
         row.addStretch()
         row.addWidget(self.when_full)
-        self.setFixedHeight(HEIGHT)
+        self.setMinimumHeight(HEIGHT)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         bind(chat, Chat.used, self.update_meter)
         bind(models, Models.loaded, self.update_meter)
         bind(models, Models.context, self.update_meter)
@@ -92,7 +95,7 @@ class WhenFullButton(CardButton):
         row.addWidget(label(self.tr("When full:"), "caption", "text2"))
         row.addWidget(self._value)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self.setFixedHeight(HEIGHT)
+        self.setMinimumHeight(HEIGHT)
         self.popover = Flyout(self, self.tr("When the context is full"), MENU_WIDTH)
         self.popover.column.setContentsMargins(1, 4, 1, 4)
         self.choices = ChoiceList(self.tr("When the context is full"))
@@ -139,8 +142,9 @@ class OverflowBar(QFrame):
         self.summarise = Button(self.tr("Summarise"), kind="small")
         self.end = Button(self.tr("Stop here"), kind="small")
         row = QHBoxLayout(self)
-        row.setContentsMargins(12, 8, 8, 8)
+        row.setContentsMargins(8, 8, 8, 8)
         row.setSpacing(8)
+        row.addSpacing(4)
         row.addWidget(Glyph("circle-x", "bad"))
         row.addWidget(self._text, 1)
         ways: dict[Button, tuple[WhenFull, Callable[[], None]]] = {

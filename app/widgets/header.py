@@ -33,6 +33,7 @@ from app.widgets.common import Glyph, IconButton, label, rule, tooltip
 HEIGHT = 48
 NAME_WIDTH = 170
 TITLE_WIDTH = 260  # pixels; with less than that the tools are reduced to icons
+LEAST_TITLE = 140  # with less than that, finding is left to the menu
 
 
 class Header(QWidget):
@@ -102,12 +103,13 @@ class Header(QWidget):
 
     def _fit(self) -> None:
         """Reduce the tools where little room is left for the title."""
-        taken = self.tint.wide_width() + self.seek.width() + self.more.width() + 60
+        taken = self.seek.width() + self.more.width() + 60
         if self.summary.isVisibleTo(self):
             taken += self.summary.width()
-        narrow = self.width() - taken < TITLE_WIDTH
+        narrow = self.width() - taken - self.tint.wide_width() < TITLE_WIDTH
         self.tint.set_narrow(narrow)
-        self.seek.setVisible(not narrow)
+        left = self.width() - taken - self.tint.sizeHint().width()
+        self.seek.setVisible(left >= LEAST_TITLE)
         self._row.setContentsMargins(20 if narrow else 24, 0, 11, 0)
 
     def event(self, event: QEvent) -> bool:

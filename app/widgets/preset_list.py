@@ -7,8 +7,8 @@ they hold.
 from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from app.viewmodels.binding import bind
 from app.viewmodels.presets import PresetList
@@ -24,9 +24,14 @@ LIST_HEIGHT = 236  # pixels; from here on it scrolls
 class Flyout(Popover):
     """Opens over a control that stands low in the window, left edges in line."""
 
+    def __init__(self, parent: QWidget, name: str, width: int) -> None:
+        super().__init__(parent, name, width)
+        self._width = width
+
     def open_over(self, anchor: QWidget, *, right: bool = False) -> None:
         """Show above `anchor`, or below it where the screen leaves no room, and within the window
         as far as it reaches; with `right` the right edges are in line."""
+        self._widen()
         self.adjustSize()
         mirrored = anchor.layoutDirection() == Qt.LayoutDirection.RightToLeft
         at_right = right != mirrored
@@ -43,9 +48,14 @@ class Flyout(Popover):
         self.show()
         self.setFocus(Qt.FocusReason.PopupFocusReason)
 
+    def _widen(self) -> None:
+        """As wide as it was made for, or as its words need in a large font."""
+        self.setFixedWidth(max(self._width, self.column.minimumSize().width()))
+
 
 class PresetChooser(QWidget):
-    """The presets as rows; `value` is asked for what is saved."""
+    """The presets as rows; `value` is asked for what is saved. As wide as `least` pixels, or as
+    its buttons need."""
 
     chosen = Signal(object)  # the value of a preset
 
@@ -55,8 +65,12 @@ class PresetChooser(QWidget):
         presets: PresetList[Any],
         value: Callable[[], Any],
         about: Callable[[Any], str] = lambda value: "",
+        *,
+        least: int = 0,
     ) -> None:
         super().__init__()
+        self._least = least
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
         self._presets, self._value, self._about = presets, value, about
         self._shown: Any = None
         self._build(name)
@@ -93,6 +107,13 @@ class PresetChooser(QWidget):
         column.addLayout(buttons)
         column.addWidget(self._problem)
         column.addStretch()
+
+    def sizeHint(self) -> QSize:
+        hint = super().sizeHint()
+        return QSize(max(self._least, super().minimumSizeHint().width()), hint.height())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(self.sizeHint().width(), super().minimumSizeHint().height())
 
     def show_value(self, value: Any) -> None:
         """Mark the preset that holds `value`, if one does."""

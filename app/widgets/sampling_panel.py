@@ -63,9 +63,8 @@ class SamplingFlyout(Flyout):
         self._soon = QTimer(self, singleShot=True, interval=APPLY_MS)
         self._soon.timeout.connect(self._apply)
         self.chooser = PresetChooser(
-            self.tr("Presets"), presets.samplings, self._shape, sampling.in_words
+            self.tr("Presets"), presets.samplings, self._shape, sampling.in_words, least=210
         )
-        self.chooser.setFixedWidth(210)
         self.chooser.chosen.connect(self._take)
         self.knobs = tuple(Knob(setting) for setting in sampling.settings())
         for knob in self.knobs:

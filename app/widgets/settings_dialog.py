@@ -2,9 +2,18 @@
 
 from itertools import groupby
 
-from PySide6.QtCore import QCoreApplication, Qt, Signal
-from PySide6.QtWidgets import QDialog, QFrame, QGridLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QFrame,
+    QGridLayout,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
 
+from app import resources
 from app.setting import Entry, Value
 from app.settings import TABLE, Settings
 from app.widgets.common import Button, label
@@ -12,7 +21,38 @@ from app.widgets.controls import Select, Tick
 
 MARGIN = 18
 WIDTH, HEIGHT = 560, 700
+LABEL = 12  # times the font's size that a name has at least
 CONTROL = 180  # pixels that a choice has at least, so that they stand in a column
+
+
+class _Choice(Select):
+    """As wide as the widest of its `peers`, so that their edges are in line."""
+
+    def __init__(self, name: str, about: str, peers: "list[_Choice]") -> None:
+        super().__init__(name, about)
+        self._peers = peers
+        peers.append(self)
+
+    def sizeHint(self) -> QSize:
+        own = super().sizeHint()
+        widest = max(QComboBox.sizeHint(peer).width() for peer in self._peers)
+        return QSize(max(CONTROL, widest), own.height())
+
+
+class _Scroll(QScrollArea):
+    """Scrolls up and down only, so it is at least as wide as what it holds, in any font."""
+
+    def minimumSizeHint(self) -> QSize:
+        held, least = self.widget(), super().minimumSizeHint()
+        if held is not None:
+            bar = self.verticalScrollBar().sizeHint().width()
+            least.setWidth(held.minimumSizeHint().width() + bar)
+        return least
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.updateGeometry()
+        return super().eventFilter(watched, event)
 
 
 class SettingsDialog(QDialog):
@@ -23,8 +63,9 @@ class SettingsDialog(QDialog):
     def __init__(self, settings: Settings, parent: QWidget) -> None:
         super().__init__(parent)
         self.controls: dict[str, Select | Tick] = {}
+        self._choices: list[_Choice] = []
         self.setWindowTitle(self.tr("Settings"))
-        self.setMinimumSize(400, 320)
+        self.setMinimumHeight(320)
         self.resize(WIDTH, HEIGHT)
         self._build()
         self.show_settings(settings)
@@ -38,7 +79,7 @@ class SettingsDialog(QDialog):
         for group, entries in groupby(TABLE, lambda entry: entry.group):
             groups.addWidget(self._group(group, list(entries)))
         groups.addStretch()
-        scroll = QScrollArea()
+        scroll = _Scroll()
         scroll.setWidgetResizable(True)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -60,6 +101,7 @@ class SettingsDialog(QDialog):
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(0)
         grid.setColumnStretch(0, 1)
+        grid.setColumnMinimumWidth(0, LABEL * resources.pixels())
         grid.addWidget(label(_tr(name), "section", "text3"), 0, 0, 1, 2)
         for entry in entries:
             self._add(grid, entry)
@@ -87,8 +129,7 @@ class SettingsDialog(QDialog):
             tick = Tick(name, about)
             tick.clicked.connect(lambda on: self.changed.emit(entry.name, on))
             return tick
-        select = Select(name, about)
-        select.setMinimumWidth(CONTROL)
+        select = _Choice(name, about, self._choices)
         for choice in entry.choices:
             select.addItem(_tr(choice.label), choice.value)
         for number in entry.numbers or ():

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QFontMetrics, QHideEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from app import resources
 from app.chats.conversation import Choices
 from app.viewmodels.binding import bind
 from app.viewmodels.chat import Chat
@@ -15,7 +16,8 @@ from app.widgets.preset_list import Flyout, PresetChooser
 from app.widgets.text_box import TextBox
 
 WIDTH = 620
-NAME_WIDTH = 170  # pixels; longer names are shortened
+NAME_WIDTH = 13  # times the font's size; longer names are shortened
+TEXT_WIDTH = 16  # times the font's size that the text has at least
 APPLY_MS = 400
 LINES = 13
 MAX_CHARACTERS = 50_000
@@ -32,7 +34,8 @@ class NamedButton(Button):
     def show_name(self, name: str) -> None:
         """Another name; all of it is in the tooltip."""
         metrics = QFontMetrics(self.font())
-        self.set_words(metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, NAME_WIDTH))
+        room = NAME_WIDTH * resources.pixels()
+        self.set_words(metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, room))
         self.setAccessibleName(f"{self._what}: {name}")
         self.setToolTip(tooltip(f"{self._what}: {name}"))
 
@@ -66,10 +69,10 @@ class PromptFlyout(Flyout):
         self._chat = chat
         self._soon = QTimer(self, singleShot=True, interval=APPLY_MS)
         self._soon.timeout.connect(self._apply)
-        self.chooser = PresetChooser(self.tr("Presets"), presets.prompts, self._text)
-        self.chooser.setFixedWidth(220)
+        self.chooser = PresetChooser(self.tr("Presets"), presets.prompts, self._text, least=220)
         self.chooser.chosen.connect(self._take)
         self.box = TextBox(self.tr("System prompt of this chat"), LINES, grows=True)
+        self.box.setMinimumWidth(TEXT_WIDTH * resources.pixels())
         self.edit = self.box.edit
         self.edit.setPlaceholderText(self.tr("What the model is told before this chat begins"))
         self.edit.textChanged.connect(self._changed)

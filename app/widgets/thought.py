@@ -1,6 +1,7 @@
 """The thinking before an answer, folded to one line.
 
-Whether it is open is the user's choice alone: streaming never folds or unfolds it.
+Whether it is open is the user's choice alone, in the settings and then by its button: streaming
+never folds or unfolds it.
 """
 
 from PySide6.QtCore import QEasingCurve, QEvent, QPropertyAnimation, Qt
@@ -22,11 +23,12 @@ ANY_HEIGHT = 16_777_215  # Qt's largest height of a widget
 class Thought(QWidget):
     """ "Thought for 6 s  214 tokens", and what was thought below it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, unfolded: bool = False) -> None:
         super().__init__()
         self._fold = Button("", icon="chevron-right", kind="bare", role="caption")
         self._fold.setProperty("tone", "text2")
         self._fold.setCheckable(True)
+        self._fold.setChecked(unfolded)
         self._tokens = label("", "caption", "text3", tabular=True)
         self._text = Text(self.tr("Thinking"))
         self._text.setFont(resources.font("body"))
@@ -37,6 +39,7 @@ class Thought(QWidget):
         self._motion.setEasingCurve(QEasingCurve.Type.OutCubic)
         self._motion.finished.connect(self._settled)
         self._build()
+        self._dress()
         self._fold.toggled.connect(self._toggle)
 
     def _build(self) -> None:
@@ -53,7 +56,7 @@ class Thought(QWidget):
         column.setSpacing(4)
         column.addLayout(head)
         column.addWidget(self._room)
-        self._room.hide()
+        self._room.setVisible(self._fold.isChecked())
 
     def show_turn(self, turn: Turn) -> None:
         """Show how long it thought; the text when it is unfolded."""

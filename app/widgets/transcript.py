@@ -220,6 +220,10 @@ class Transcript(KeptScroll):
         """Whether drafted text is tinted."""
         self.column.set_tinted(tinted)
 
+    def set_unfolded(self, on: bool) -> None:
+        """Whether thinking is unfolded at first."""
+        self.column.set_unfolded(on)
+
     def edit_question(self, answer: str) -> None:
         """Let the question of an answer be written anew."""
         if self.column.question_of(answer) is None and self.column.first > 0:

@@ -23,12 +23,13 @@ class AnswerTurn(QWidget):
 
     edit_asked = Signal(str)  # the id of an answer whose question is to be edited
 
-    def __init__(self, turn: Turn, chat: Chat) -> None:
+    def __init__(self, turn: Turn, chat: Chat, *, unfolded: bool = False) -> None:
         super().__init__()
         self.turn = turn
         self._chat = chat
         self._latest, self._hovered = True, False
         self._tinted = False
+        self._unfolded = unfolded
         self._ended = False
         self._rounds = 0  # how many the text was told of
         self._name = label("", "caption", "text3")
@@ -87,7 +88,7 @@ class AnswerTurn(QWidget):
     def _think(self) -> None:
         """The thinking; most answers have none, so it is built when there is some."""
         if self._thought is None:
-            self._thought = Thought()
+            self._thought = Thought(unfolded=self._unfolded)
             self._column.insertWidget(self._column.indexOf(self.body), self._thought)
             self._thought.show()
         self._thought.show_turn(self.turn)
@@ -121,6 +122,10 @@ class AnswerTurn(QWidget):
         """Whether drafted text is tinted."""
         changed, self._tinted = tinted != self._tinted, tinted
         self._tint(new=changed)
+
+    def set_unfolded(self, unfolded: bool) -> None:
+        """Whether thinking is unfolded when it comes; what is there stays as the user has it."""
+        self._unfolded = unfolded
 
     def _tint(self, *, new: bool) -> None:
         if new and self.turn.rounds:

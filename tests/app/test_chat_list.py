@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, Qt
-from PySide6.QtGui import QAction, QContextMenuEvent, QKeyEvent, QKeySequence
+from PySide6.QtGui import QAction, QContextMenuEvent, QFont, QKeyEvent, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 from app import resources
 from app.widgets.chat_list import ChatList
 from app.widgets.chat_row import more_place, row_place
+from app.widgets.chat_search import hint
 from tests.chats import FakeHub, drawn, made, record, took
 
 KEYS = Qt.Key
@@ -361,13 +362,64 @@ def test_an_offline_switch_that_is_fixed_stays(show):
     assert part.column.foot.offline.isChecked()
 
 
-def test_words_that_are_too_long_for_the_foot_lose_their_icons(qtbot, show):
+def test_words_that_are_too_long_for_the_foot_lose_their_icons(show):
     part = show()
     foot = part.column.foot
-    for button in (foot.models, foot.settings, foot.offline):
-        button.setText("Einstellungen")
+    buttons = (foot.models, foot.settings, foot.offline)
+    width = sum(button.words_width() for button in buttons)
+    foot.resize(width + 2 * 5, foot.height())
     foot._fit()
-    assert all(button.icon().isNull() for button in (foot.models, foot.settings, foot.offline))
+    assert all(button.icon().isNull() for button in buttons)
+    assert [button.text().strip() for button in buttons] == ["Models", "Settings", "Offline"]
+    assert foot.models.toolTip() == ""
+
+
+def test_words_without_any_room_leave_icons_with_tooltips(show):
+    part = show()
+    foot = part.column.foot
+    buttons = (foot.models, foot.settings, foot.offline)
+    for button in buttons:
+        button.set_words("Einstellungen")
+    foot._fit()
+    part.window.grab()
+    assert not any(button.icon().isNull() or button.text() for button in buttons)
+    assert foot.models.toolTip() == "Einstellungen"
+    assert foot.offline.toolTip().startswith("Einstellungen\n")
+    assert all(button.accessibleName() == "Einstellungen" for button in buttons)
+    assert foot.offline.geometry().right() <= foot.width()
+    part.hub.set_offline(True)
+    assert not foot.offline.icon().isNull()
+
+
+@pytest.mark.parametrize(("language", "keys"), [("en", "Ctrl+K"), ("de", "Strg+K")])
+def test_the_search_fields_keys_are_those_of_the_language(qapp, language, keys):
+    resources.speak(qapp, language)
+    try:
+        assert hint() == keys
+    finally:
+        resources.speak(qapp, "en")
+
+
+@pytest.mark.parametrize("scale", [1, 1.5])
+@pytest.mark.parametrize(("language", "last"), [("en", "”."), ("de", "“ gelöscht.")])
+def test_a_note_shortens_a_title_not_its_own_words(qtbot, qapp, show, language, last, scale):
+    title = "A title that is far too long for a column of this width"
+    held = QFont(qapp.font())
+    larger = QFont(held)
+    larger.setPointSizeF(held.pointSizeF() * scale)
+    resources.speak(qapp, language)
+    try:
+        qapp.setFont(larger)
+        part = show([record(title)])
+        part.conversations.delete(title)
+        said = part.column.note.said
+        qtbot.waitUntil(lambda: said.text().endswith(f"…{last}") and "A title" in said.text())
+        assert said.fontMetrics().horizontalAdvance(said.text()) <= said.width()
+        assert said.accessibleName().count(title) == 1
+        assert not said.geometry().intersects(part.column.note.undo.geometry())
+    finally:
+        qapp.setFont(held)
+        resources.speak(qapp, "en")
 
 
 def test_the_rail_opens_the_list_over_the_window(qtbot, show):

@@ -187,7 +187,8 @@ def test_a_deleted_chat_is_gone_at_once_and_comes_back():
     part = made([record("x"), record("y")])
     part.conversations.delete("x")
     assert shown(part.conversations.lines) == ["Today:", "y"]
-    assert part.conversations.note == conversations.Note("Deleted “x”.", undo=True)
+    assert part.conversations.note == conversations.Note("Deleted “{title}”.", undo=True, title="x")
+    assert part.conversations.note.text == "Deleted “x”."
     part.history.listed.emit([record("x"), record("y")])  # one that was on its way
     assert shown(part.conversations.lines) == ["Today:", "y"]
     part.lane.run()
@@ -268,6 +269,11 @@ def test_chats_are_exported_and_it_is_said():
     part.lane.run()
     assert part.store.calls == ["export 2 all.json json", "export 1 x.md markdown"]
     assert part.conversations.note.text == "Exported to x.md."
+
+
+def test_only_a_title_is_put_into_a_note():
+    assert conversations.Note("Exported to {title}.md.").text == "Exported to {title}.md."
+    assert conversations.Note("“{title}”", title="{0} {title}").text == "“{0} {title}”"
 
 
 def test_a_note_does_not_take_the_undo_away():

@@ -156,6 +156,9 @@ def test_find_is_asked_for(qtbot, show):
 
 def test_tools_become_icons_where_the_title_has_no_room(qtbot, show):
     part = show(width=848, summary=True)
+    qtbot.waitUntil(lambda: part.header.tint.width() == 30)
+    assert part.header.seek.isVisible()
+    part.window.resize(part.header.summary.width() + 240, 200)
     qtbot.waitUntil(lambda: not part.header.seek.isVisible())
     assert part.header.tint.width() == 30
     assert part.header.tint.accessibleName() == "Draft tint"

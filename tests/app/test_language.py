@@ -15,6 +15,8 @@ from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale
 from PySide6.QtWidgets import QApplication
 
 from app import resources
+from app.viewmodels import sampling, words
+from engine.api import Sampling
 from engine.errors import Reason
 from tests import i18n, reasons
 
@@ -218,3 +220,18 @@ def test_figures_have_the_signs_of_the_language(speak):
     speak("de")
     assert resources.figures("8,192") == "8.192"
     assert resources.figures("3.1 GB") == "3,1 GB"
+
+
+def test_places_and_settings_are_written_and_read_as_the_language_does(speak):
+    temperature = sampling.settings()[0]
+    assert [words.ordinal(n) for n in (1, 2, 3, 11)] == ["1st", "2nd", "3rd", "11th"]
+    assert temperature.value(Sampling(temperature=0.2)) == "0.2"
+    speak("de")
+    assert [words.ordinal(n) for n in (1, 11)] == ["1.", "11."]
+    assert temperature.value(Sampling(temperature=0.2)) == "0,2"
+    assert temperature.default(Sampling(temperature=0.7)) == "0,7"
+    assert [temperature.read(text) for text in ("0,2", "0.2")] == [0.2, 0.2]
+    assert temperature.stepped("0,2", 1, Sampling()) == "0,3"
+    assert sampling.in_words(Sampling(temperature=0.2)).endswith(" 0,2")
+    with pytest.raises(ValueError, match="0,2x"):
+        temperature.read("0,2x")

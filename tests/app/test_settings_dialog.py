@@ -3,10 +3,11 @@
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QApplication, QLabel, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
 
+from app import resources
 from app.settings import TABLE, Settings, changed
-from app.widgets.controls import Tick
+from app.widgets.controls import Select, Tick
 from app.widgets.settings_dialog import SettingsDialog
 
 
@@ -60,6 +61,22 @@ def test_what_is_set_elsewhere_is_shown_and_not_told(dialog):
     assert shown(dialog, "tint") is True
     assert shown(dialog, "sidebar") is False
     assert dialog.told == []
+
+
+@pytest.mark.parametrize("percent", [100, 150])
+def test_choices_stand_in_one_column_that_is_in_sight(dialog, qtbot, percent):
+    app = QApplication.instance()
+    try:
+        resources.apply_theme(app, "light", percent=percent)
+        qtbot.wait(50)
+        selects = [c for c in dialog.controls.values() if isinstance(c, Select)]
+        places = {(c.mapTo(dialog, QPoint()).x(), c.width()) for c in selects}
+        assert len(places) == 1
+        (scroll,) = dialog.findChildren(QScrollArea)
+        assert scroll.widget().width() == scroll.viewport().width()
+        assert scroll.widget().minimumSizeHint().width() <= scroll.viewport().width()
+    finally:
+        resources.apply_theme(app, "light", percent=100)
 
 
 def test_the_wheel_changes_nothing(dialog):

@@ -392,6 +392,14 @@ def test_tint_is_passed_on_to_answers_with_rounds(qtbot, chat, transcript, monke
     assert told[2:] == [(1, False), (1, True)] or told[2:] == [(1, True)]
 
 
+def test_whether_thinking_is_unfolded_is_passed_on(qtbot, chat, transcript):
+    chat.say(answer(0, "x", reasoning="why"))
+    transcript.set_unfolded(True)
+    chat.say(answer(1, "x", reasoning="why"))
+    folds = [shown._thought._fold.isChecked() for shown in transcript.column.answers]
+    assert folds == [False, True]
+
+
 def test_a_text_is_found_in_what_is_built_and_what_is_not(qtbot, chat, transcript):
     turns = pairs(30, "Nothing *here* at all.")
     turns[3].text = "The **heat**ing is off. Heating!"

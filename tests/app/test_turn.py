@@ -69,9 +69,9 @@ def show(qtbot, chat):
     """Shows a turn in a column of 720 pixels."""
     pages = []
 
-    def showing(turn: Turn, width: int = 720) -> Bubble | AnswerTurn:
+    def showing(turn: Turn, width: int = 720, **options: bool) -> Bubble | AnswerTurn:
         page = QWidget()
-        made = Bubble(turn, chat) if turn.role == "user" else AnswerTurn(turn, chat)
+        made = Bubble(turn, chat) if turn.role == "user" else AnswerTurn(turn, chat, **options)
         chat._turns = [turn]
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
@@ -415,6 +415,35 @@ def test_the_users_toggle_survives_streaming(qtbot, thought):
     turn.reasoning += "more"
     thought.show_turn(turn)
     assert thought._room.isHidden()
+
+
+def test_thinking_is_unfolded_at_first_where_that_is_set(qtbot, chat, show):
+    shown = show(answer("", reasoning="a plan", running=True), unfolded=True)
+    thought = shown._thought
+    assert thought._room.isVisible()
+    assert thought._text.toPlainText() == "a plan"
+    assert thought._text.height() > 0
+    thought._fold.click()
+    qtbot.waitUntil(lambda: thought._room.isHidden())
+    shown.turn.reasoning += " and more"
+    shown.set_unfolded(True)
+    shown.update_turn()
+    assert thought._room.isHidden()
+    shown = show(answer("", running=True))
+    shown.set_unfolded(True)
+    shown.turn.reasoning = "late"
+    shown.update_turn()
+    assert shown._thought._room.isVisible()
+
+
+def test_built_right_to_left_the_arrow_points_left(qapp):
+    qapp.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+    try:
+        assert Thought()._fold._icon == "chevron-left"
+    finally:
+        qapp.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+    assert Thought()._fold._icon == "chevron-right"
+    assert Thought(unfolded=True)._fold._icon == "chevron-down"
 
 
 def test_folding_does_not_move_where_the_system_asks_for_less(thought, monkeypatch):

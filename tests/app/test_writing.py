@@ -334,6 +334,19 @@ def test_the_last_number_stands_until_there_is_another(desk):
     assert desk.writing.tokens == Tokens(3)
 
 
+def test_where_nothing_can_count_no_number_is_shown(desk):
+    desk.writing.write("one")
+    desk.writing.write("")
+    assert desk.writing.tokens == Tokens()
+    desk.counter.held = True  # as where there is no tokenizer
+    desk.writing.write("one two")
+    assert desk.writing.tokens is None
+    desk.writing.write("")
+    assert desk.writing.tokens == Tokens()
+    desk.writing.attach([Attachment("n", "a b c")])
+    assert desk.writing.tokens is None
+
+
 def test_text_typed_while_a_file_is_counted_comes_first_and_nothing_is_mixed_up(desk):
     desk.counter.held = True
     desk.writing.attach([Attachment("n", "a b c")])

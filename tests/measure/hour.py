@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -23,7 +24,7 @@ import psutil
 from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 
-from app import paths, resources, start
+from app import paths, start
 from engine.api import ModelInfo, Sampling
 from engine.memory import cache_bytes
 from engine.session import Session
@@ -54,7 +55,7 @@ class Hour:
 
     def __init__(self, model: Path) -> None:
         paths.ensure(paths.data_folder())
-        self.session = Session(paths.ensure(paths.cache_folder()), sample=resources.sample_text())
+        self.session = Session(paths.ensure(paths.cache_folder()))
         self.program = start.build(
             ["hour"], session_factory=lambda: self.session, shelf=FakeShelf([])
         )
@@ -87,17 +88,16 @@ class Hour:
     def turn(self, number: int) -> None:
         """One of the things that people do."""
         chat = self.program.chat
-        sampling = Sampling(temperature=0.8, seed=number, max_tokens=TOKENS)
-        chat.choose(type(chat.choices)(sampling=sampling))
         question = f"{QUESTIONS[number % 4]} ({number})"
         kind = number % 10
+        if kind == 9:
+            chat.new_chat()
+        sampling = Sampling(temperature=0.8, seed=number, max_tokens=TOKENS)
+        chat.choose(replace(chat.choices, sampling=sampling))
         if kind == 4 and chat.turns:
             chat.regenerate(chat.turns[-1].id)
         elif kind == 6 and len(chat.turns) > 1:
             chat.edit(chat.turns[-2].id, question)
-        elif kind == 9:
-            chat.new_chat()
-            chat.send(question)
         elif kind == 2 and self.program.conversations.lines:
             lines = [line.id for line in self.program.conversations.lines if line.id]
             self.program.conversations.open(lines[-1])
