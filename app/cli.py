@@ -1,4 +1,4 @@
-"""The terminal commands: chat, get, doctor; bench and the listings have rooms of their own.
+"""The terminal commands: chat, get, export, doctor; bench and the listings have rooms of their own.
 
 Knows no Qt; torch loads only to compute.
 """
@@ -10,9 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app import bench, listing
+from app import bench, listing, settings_command
 from app.terminal import (
     LONGEST_DRAFT,
     PRECISIONS,
@@ -26,6 +27,7 @@ from app.terminal import (
 )
 
 if TYPE_CHECKING:
+    from app.chats.exchange import Form
     from engine.api import Chunk, Drafting, Loaded, Message, Progress, Sampling, Verification
     from engine.errors import Reason
     from engine.session import Session
@@ -75,6 +77,10 @@ def parser() -> argparse.ArgumentParser:
     get.add_argument(
         "--file", metavar="NAME", help="of a repository of several GGUF files, this one"
     )
+    _add_export(commands.add_parser("export", help="write all chats into a file"))
+    settings_command.add_arguments(
+        commands.add_parser("settings", help="what is set, or another value")
+    )
     doctor = commands.add_parser("doctor", help="what this machine and this program can do")
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
     return top
@@ -105,6 +111,19 @@ def _add_chat(chat: argparse.ArgumentParser) -> None:
     chat.add_argument("--json", action="store_true", help="print one JSON object")
 
 
+def _add_export(export: argparse.ArgumentParser) -> None:
+    export.add_argument("--all", action="store_true", required=True, help="every chat")
+    export.add_argument(
+        "--format",
+        choices=("markdown", "json"),
+        help="markdown to read, json with everything in it (default: as PATH ends, else markdown)",
+    )
+    export.add_argument(
+        "-o", "--output", metavar="PATH", help="a file or folder (default: this folder)"
+    )
+    export.add_argument("--force", action="store_true", help="replace a file that is there")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Carry out the command; the exit code."""
     from engine.errors import Cancelled, EngineError
@@ -116,6 +135,8 @@ def run(arguments: argparse.Namespace) -> int:
         "drafts": listing.drafts,
         "fit": listing.fit,
         "get": _get,
+        "export": _export,
+        "settings": settings_command.carry_out,
         "doctor": _doctor,
     }
     _mend_streams()
@@ -292,11 +313,12 @@ def _answer(
     from engine.api import Message
     from engine.session import summary
 
-    text = ""
+    text = reasoning = ""
     ids: list[int] = []
     last: Chunk | None = None
     for last in session.reply(chat, _sampling(arguments), _drafting(arguments), stopped=stopped):
         text += last.text
+        reasoning += last.reasoning
         ids += last.token_ids
         for notice in last.notices:
             _note(notice)
@@ -313,6 +335,7 @@ def _answer(
         text,
         tuple(ids) if last.token_ids_exact else None,
         session.target.loaded.vocabulary,
+        reasoning,
     )
 
 
@@ -371,6 +394,31 @@ def _get(arguments: argparse.Namespace) -> int:
         finally:
             line.clear()
     print(path)
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from app import paths
+    from app.chats.store import Reader
+    from engine.errors import EngineError
+
+    output = Path(arguments.output or ".")
+    named: Form = "json" if output.suffix.lower() == ".json" else "markdown"
+    form: Form = arguments.format or named
+    if output.is_dir():
+        ending = "json" if form == "json" else "md"
+        output /= f"slipstream-chats-{time.strftime('%Y-%m-%d')}.{ending}"
+    if output.exists() and not arguments.force:
+        raise EngineError(
+            "file_exists", "{path} is there already; --force replaces it.", path=str(output)
+        )
+    reader = Reader(paths.history_file())
+    try:
+        count = reader.export([chat.id for chat in reader.chats()], output, form)
+    finally:
+        reader.close()
+    print(f"{count} {'chat' if count == 1 else 'chats'}", file=sys.stderr)
+    print(visible(str(output)))
     return 0
 
 

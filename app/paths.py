@@ -56,6 +56,11 @@ def index_file() -> Path:
     return cache_folder() / "models.json"
 
 
+def history_file() -> Path:
+    """All chats."""
+    return data_folder() / "chats.db"
+
+
 def measured_file() -> Path:
     """What was measured of pairs on this machine."""
     return data_folder() / "measured.json"

@@ -1,14 +1,25 @@
-"""Colours, fonts, icons and the style sheet, each named once (look.md).
+"""Colours, fonts, icons and the style sheet, each named once (look.md), and the languages.
 
-The scheme is read off the application's palette, so nothing is remembered here. Knows no widget
-of the program and no view model.
+The scheme, and whether contrast is high, are read off the application's palette, the language off
+its translators, so nothing is remembered here. Knows no widget of the program and no view model.
 """
 
+import json
+import re
 from functools import lru_cache
 from string import Template
-from typing import Literal
+from typing import Any, Literal
 
-from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
+from PySide6.QtCore import (
+    QByteArray,
+    QCoreApplication,
+    QLibraryInfo,
+    QLocale,
+    QRectF,
+    QSize,
+    Qt,
+    QTranslator,
+)
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -23,8 +34,12 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication
 
 import resources
+from engine.errors import Reason
 
 Scheme = Literal["light", "dark"]
+SYSTEM_POINTS = "systemPoints"  # the application's property with its font's size before scaling
+
+LANGUAGES = ("en", "de")  # the first is what the sources are written in
 
 # name: (light, dark). Contrast is computed by a test.
 COLOURS: dict[str, tuple[str, str]] = {
@@ -35,6 +50,7 @@ COLOURS: dict[str, tuple[str, str]] = {
     "bubble": ("#EDF0F0", "#272C2E"),
     "hover": ("#E8ECEC", "#252A2C"),
     "selected": ("#DCEFEB", "#1D3733"),
+    "tint": ("#E2F3EF", "#1B332F"),
     "line": ("#DDE2E2", "#2D3335"),
     "control": ("#CBD2D3", "#3B4245"),
     "edge": ("#7F8B8F", "#6F7B7F"),
@@ -63,6 +79,9 @@ COLOURS: dict[str, tuple[str, str]] = {
     "code_comment": ("#5A666A", "#98A2A6"),
 }
 
+# Where the system asks for high contrast: these as those.
+STRONG = {"control": "edge", "line": "edge", "text2": "text", "text3": "text"}
+
 # role: (size relative to the system font, weight)
 FONTS: dict[str, tuple[float, int]] = {
     "caption": (0.92, 400),
@@ -87,17 +106,23 @@ def scheme_now() -> Scheme:
     return "dark" if QApplication.palette().window().color().lightness() < 128 else "light"
 
 
+def shade(name: str, scheme: Scheme, *, strong: bool = False) -> str:
+    """The colour `name` in a scheme, of high contrast where it is `strong`."""
+    return COLOURS[STRONG.get(name, name) if strong else name][scheme == "dark"]
+
+
 def colour(name: str) -> QColor:
-    """The colour `name` in the scheme in force."""
-    light, dark = COLOURS[name]
-    return QColor(dark if scheme_now() == "dark" else light)
+    """The colour `name` in the scheme and contrast in force."""
+    scheme = scheme_now()
+    lines = QApplication.palette().color(QPalette.ColorRole.Mid)
+    return QColor(shade(name, scheme, strong=lines == QColor(shade("edge", scheme))))
 
 
-def palette(scheme: Scheme) -> QPalette:
+def palette(scheme: Scheme, *, strong: bool = False) -> QPalette:
     """Qt's roles filled from the table."""
 
     def of(name: str) -> QColor:
-        return QColor(COLOURS[name][scheme == "dark"])
+        return QColor(shade(name, scheme, strong=strong))
 
     roles = QPalette.ColorRole
     filled = QPalette()
@@ -150,10 +175,11 @@ def code_font(factor: float = 1.0) -> QFont:
     return made
 
 
-def _points() -> float:
-    """The system font's size in points, also where the system states it in pixels."""
-    size = QApplication.font().pointSizeF()
-    return size if size > 0 else QFontInfo(QApplication.font()).pointSizeF()
+def _points(font: QFont | None = None) -> float:
+    """A font's size in points (default: the system font's), also where it is stated in pixels."""
+    asked = font or QApplication.font()
+    size = asked.pointSizeF()
+    return size if size > 0 else QFontInfo(asked).pointSizeF()
 
 
 def pixels(role: str = "body") -> int:
@@ -161,10 +187,10 @@ def pixels(role: str = "body") -> int:
     return QFontInfo(font(role)).pixelSize()
 
 
-def style_sheet(scheme: Scheme) -> str:
+def style_sheet(scheme: Scheme, *, strong: bool = False) -> str:
     """The one style sheet, filled with the scheme's colours and lengths that follow the font."""
     em = pixels()
-    values: dict[str, object] = {n: pair[scheme == "dark"] for n, pair in COLOURS.items()}
+    values: dict[str, object] = {n: shade(n, scheme, strong=strong) for n in COLOURS}
     # A border twice as thick takes its second pixel from the height, so that nothing moves.
     button, small = round(2.3 * em) - 2, round(1.85 * em) - 2
     large = round(2.8 * em) - 2
@@ -174,10 +200,37 @@ def style_sheet(scheme: Scheme) -> str:
     return Template(resources.read_text("qss/slipstream.qss")).substitute(values)
 
 
-def apply_theme(app: QApplication, scheme: Scheme) -> None:
-    """Palette and style sheet for the whole program."""
-    app.setPalette(palette(scheme))
-    app.setStyleSheet(style_sheet(scheme))
+def apply_theme(
+    app: QApplication, scheme: Scheme, *, strong: bool = False, percent: int | None = None
+) -> None:
+    """Palette, style sheet and font for the whole program; `percent` of the system's font size,
+    None: as before. Fonts that widgets were given grow with it."""
+    before = _points()
+    system = app.property(SYSTEM_POINTS) or before
+    app.setProperty(SYSTEM_POINTS, system)
+    factor = 1.0 if percent is None else system * percent / 100 / before
+    colours, sheet = palette(scheme, strong=strong), style_sheet(scheme, strong=strong)
+    if factor == 1 and app.styleSheet() == sheet and app.palette() == colours:
+        return  # every widget would be polished anew
+    # A new style sheet gives widgets the fonts back that they had under the first one.
+    given = [
+        (widget, _scaled(widget.font(), factor))
+        for widget in app.allWidgets()
+        if widget.testAttribute(Qt.WidgetAttribute.WA_SetFont)
+    ]
+    app.setFont(_scaled(app.font(), factor))
+    app.setPalette(colours)
+    # Made anew: its lengths follow the font.
+    app.setStyleSheet(style_sheet(scheme, strong=strong))
+    for widget, font in given:
+        widget.setFont(font)
+
+
+def _scaled(font: QFont, factor: float) -> QFont:
+    scaled = QFont(font)
+    if factor != 1:
+        scaled.setPointSizeF(_points(font) * factor)
+    return scaled
 
 
 def pixmap(name: str, ink: QColor, size: int, ratio: float = 1.0) -> QPixmap:
@@ -220,3 +273,91 @@ def _svg(name: str, ink: str, stroke: float) -> bytes:
 def sample_text() -> str:
     """The text on which it is measured what quantising costs a model."""
     return resources.read_text("sample.txt")
+
+
+def speak(app: QCoreApplication, language: str) -> None:
+    """Everything that is made from now on in `language`, one of LANGUAGES; "system": in the first
+    of the user's that there is."""
+    for before in app.findChildren(QTranslator):
+        app.removeTranslator(before)
+        before.deleteLater()
+    asked = QLocale.system().uiLanguages() if language == "system" else [language]
+    known = (tag[:2] for tag in asked if tag[:2] in LANGUAGES)
+    chosen = next(known, LANGUAGES[0])
+    QLocale.setDefault(QLocale(chosen))
+    if chosen == LANGUAGES[0]:
+        return
+    ours = str(resources.path(f"i18n/slipstream_{chosen}.qm"))
+    theirs = f"{QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)}/qtbase_{chosen}.qm"
+    for file in (theirs, ours):
+        translator = QTranslator(app)
+        if translator.load(file):
+            app.installTranslator(translator)
+
+
+def language_now() -> str:
+    """The language in force, one of LANGUAGES: every translation says of which it is."""
+    return QCoreApplication.translate("resources", "en")
+
+
+def translate(reason: Reason) -> str:
+    """What the engine says, in the language in force; in English where that has no words for it,
+    such as for a reason that an earlier version kept."""
+    language = language_now()
+    own = _reasons(language).get(reason.code, {}).get(reason.template)
+    if own is None:
+        language = LANGUAGES[0]
+    values = {name: _said(name, value, language) for name, value in reason.values.items()}
+    return (own or reason.template).format_map(values)
+
+
+def figures(written: str) -> str:
+    """A number as English writes it ("8,192", "3.1 GB"), with the signs of the language in
+    force."""
+    return _figures(written, language_now())
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def _reasons(language: str) -> dict[str, dict[str, str]]:
+    """By code, then by the English template, since some codes have several."""
+    if language == LANGUAGES[0]:
+        return {}
+    found: dict[str, dict[str, str]] = json.loads(
+        resources.read_text(f"i18n/reasons_{language}.json")
+    )
+    return found
+
+
+def _said(name: str, value: Any, language: str) -> Any:
+    """A value as a sentence in `language` has it: words of ours translated, numbers written."""
+    if isinstance(value, float) or (isinstance(value, int) and name in COUNTS):
+        return _Figures(value, language)
+    if not isinstance(value, str):
+        return value
+    words = _reasons(language).get("values", {})
+    return words.get(value) or (_figures(value, language) if AMOUNT.fullmatch(value) else value)
+
+
+AMOUNT = re.compile(r"\d+\.\d+ [GM]i?B")
+# Whole numbers that are counts; the others are ids and versions, which are not grouped.
+COUNTS = (
+    *("tokens", "context", "needed", "size", "limit", "free", "characters", "drafted"),
+    *("head", "target"),
+)
+
+
+class _Figures:
+    """A number that is written with the signs of a language."""
+
+    def __init__(self, number: float, language: str) -> None:
+        self._number, self._language = number, language
+
+    def __format__(self, spec: str) -> str:
+        spec = spec or ("," if isinstance(self._number, int) else "")
+        return _figures(format(self._number, spec), self._language)
+
+
+def _figures(written: str, language: str) -> str:
+    locale = QLocale(language)
+    signs: dict[str, str | int | None] = {",": locale.groupSeparator(), ".": locale.decimalPoint()}
+    return written.translate(str.maketrans(signs))

@@ -1,21 +1,29 @@
 """What is remembered between two starts: one small TOML file in the config folder.
 
-Knows no Qt and no widget. A missing or damaged file means the defaults.
+The fields of `Settings` are the one table of what people can set: the dialog, the command
+`slipstream settings` and the defaults are made from it. Knows no Qt and no widget. A missing or
+damaged file means the defaults.
 """
 
 import os
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import tomli_w
 
+from app.setting import SWITCH, VISIBLE, Choice, Entry, Value, entries, shown, words
 from engine.api import Drafting, Precision, Verification
 
 FILE_NAME = "settings.toml"
 MAX_BYTES = 1_000_000
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
+Theme = Literal["system", "light", "dark"]
+Language = Literal["system", "en", "de"]
+Overflow = Literal["ask", "drop", "summarise", "stop"]
 
 
 @dataclass(frozen=True)
@@ -25,20 +33,100 @@ class Settings:
     target, by its path; the others are automatic. `draft_precisions` likewise for a draft; the
     others have their target's. `contexts` has the length of the context in tokens that was chosen
     for a target. `speeds`: tokens per second without a draft, as last measured, by
-    a model's path and its precision. `offline`: nothing is asked of the network. `folders`: where
-    models are looked for beside the usual places; `store`: the one of them into which downloads
-    go, None for our own."""
+    a model's path and its precision. `folders`: where models are looked for beside the usual
+    places; `store`: the one of them into which downloads go, None for our own. `sidebar` and
+    `chats` are None where the width of the window decides."""
 
+    theme: Theme = field(
+        default="system",
+        metadata=shown(
+            "Look",
+            "Theme",
+            choices=words(system="As the system", light="Light", dark="Dark"),
+        ),
+    )
+    font_size: int = field(
+        default=100,
+        metadata=shown(
+            "Look", "Font size", "Of the system's font size", numbers=range(80, 201, 10), unit="%"
+        ),
+    )
+    language: Language = field(
+        default="system",
+        metadata=shown(
+            "Look",
+            "Language",
+            "From the next start on",
+            choices=words(system="As the system", en="English", de="Deutsch"),
+        ),
+    )
+    sidebar: bool | None = field(
+        default=None,
+        metadata=shown("Look", "Sidebar", "Target, draft, memory and acceptance", choices=VISIBLE),
+    )
+    chats: bool | None = field(default=None, metadata=shown("Look", "Chat list", choices=VISIBLE))
+    tint: bool = field(
+        default=False,
+        metadata=shown(
+            "Chat", "Draft tint", "Marks what the draft wrote in an answer", choices=SWITCH
+        ),
+    )
+    thinking: bool = field(
+        default=False,
+        metadata=shown(
+            "Chat", "Unfold thinking", "Thoughts before an answer are open at first", choices=SWITCH
+        ),
+    )
+    overflow: Overflow = field(
+        default="ask",
+        metadata=shown(
+            "Chat",
+            "When the context is full",
+            "What the model no longer sees stays in the chat",
+            choices=words(
+                ask="Ask", drop="Drop the oldest turns", summarise="Summarise", stop="Stop"
+            ),
+        ),
+    )
+    notifications: bool = field(
+        default=True,
+        metadata=shown(
+            "Chat",
+            "Notifications",
+            "When a long answer ends while another window is used",
+            choices=SWITCH,
+        ),
+    )
+    draft_length: int | None = field(
+        default=None,
+        metadata=shown(
+            "Drafting",
+            "Draft length",
+            "How many are drafted at a time",
+            choices=(Choice(None, "auto", "Automatic"),),
+            numbers=range(17),
+            unit="tokens",
+        ),
+    )
+    verification: Verification = field(
+        default="coupled",
+        metadata=shown(
+            "Drafting",
+            "Verification",
+            "Coupled keeps the target's own text, rejection only its odds",
+            choices=words(coupled="Coupled", rejection="Rejection"),
+        ),
+    )
+    offline: bool = field(
+        default=False,
+        metadata=shown("Network", "Offline", "Nothing is searched for or fetched", choices=SWITCH),
+    )
     target: str | None = None
     drafts: dict[str, str] = field(default_factory=dict)
     precisions: dict[str, Precision] = field(default_factory=dict)
     draft_precisions: dict[str, Precision] = field(default_factory=dict)
     contexts: dict[str, int] = field(default_factory=dict)
     speeds: dict[str, dict[Precision, float]] = field(default_factory=dict)
-    draft_length: int | None = None
-    verification: Verification = "coupled"
-    sidebar: bool = True
-    offline: bool = False
     folders: tuple[str, ...] = ()
     store: str | None = None
 
@@ -90,6 +178,23 @@ def _put(
     return kept if precision is None else {**kept, path: precision}
 
 
+TABLE = entries(Settings)
+NAMED = {entry.name: entry for entry in TABLE}
+
+
+def changed(settings: Settings, name: str, value: Value) -> Settings:
+    """`settings` with another value of the entry `name`."""
+    chosen: dict[str, Any] = {NAMED[name].name: value}
+    return replace(settings, **chosen)
+
+
+def texts() -> Iterator[str]:
+    """All that people read of the table, for translators."""
+    for entry in TABLE:
+        yield from filter(None, (entry.group, entry.label, entry.help, entry.unit))
+        yield from (choice.label for choice in entry.choices)
+
+
 def load(folder: Path) -> Settings:
     """The settings kept in `folder`; a value of the wrong kind falls back to its default."""
     try:
@@ -97,23 +202,29 @@ def load(folder: Path) -> Settings:
             table = tomllib.loads(file.read(MAX_BYTES).decode("utf-8"))
     except (OSError, ValueError):
         return Settings()
-    target, length = table.get("target"), table.get("draft_length")
+    if table.get("sidebar") is True:
+        del table["sidebar"]  # earlier versions wrote this unasked
+    target = table.get("target")
     speeds = {path: _speeds(measured) for path, measured in _table(table, "speeds").items()}
     kept = Settings(
+        **{entry.name: _value(entry, table) for entry in TABLE},
         target=target if isinstance(target, str) else None,
         drafts={k: v for k, v in _table(table, "drafts").items() if isinstance(v, str)},
         precisions=_precisions(_table(table, "precisions")),
         draft_precisions=_precisions(_table(table, "draft_precisions")),
         contexts={k: v for k, v in _table(table, "contexts").items() if _is_context(v)},
         speeds={path: measured for path, measured in speeds.items() if measured},
-        draft_length=length if type(length) is int and 0 <= length <= 16 else None,
-        verification="rejection" if table.get("verification") == "rejection" else "coupled",
-        sidebar=table.get("sidebar") is not False,
-        offline=table.get("offline") is True,
         folders=_folders(table.get("folders")),
     )
     store = _folders([table.get("store")])
     return kept.with_store(store[0]) if store else kept
+
+
+def _value(entry: Entry, table: dict[str, Any]) -> Any:
+    try:
+        return entry.read(table.get(entry.name))
+    except ValueError:
+        return entry.default
 
 
 def _table(table: dict[str, Any], key: str) -> dict[str, Any]:
@@ -144,10 +255,9 @@ def _speeds(measured: Any) -> dict[Precision, float]:
 def save(settings: Settings, folder: Path) -> None:
     """Write the settings; the old file stays whole until the new one is. Raises OSError."""
     table: dict[str, object] = {
-        "draft_length": "auto" if settings.draft_length is None else settings.draft_length,
-        "verification": settings.verification,
-        "sidebar": settings.sidebar,
-        "offline": settings.offline,
+        entry.name: entry.written(getattr(settings, entry.name)) for entry in TABLE
+    }
+    table |= {
         "folders": settings.folders,
         "drafts": settings.drafts,
         "precisions": settings.precisions,

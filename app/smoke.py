@@ -11,7 +11,7 @@ from PySide6.QtCore import QTimer
 
 from app import paths, start
 from app.start import Program
-from app.viewmodels.chat import Turn
+from app.viewmodels.turns import Turn
 
 QUESTION = "Say hello in one sentence."
 # An answer this long is proof enough; the Stop button ends it.
@@ -30,7 +30,7 @@ def run(began: float) -> int:
     program.window.show()
     program.app.processEvents()
     script.shown = time.monotonic() - began
-    program.models.start()
+    program.begin()
     program.app.exec()
     return start.leave(program, script.report())
 

@@ -16,18 +16,28 @@ from typing import IO
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QIcon
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app import paths, places, resources, settings
+from app.appearance import Appearance
+from app.chats.store import Store
+from app.geometry import Geometry
+from app.instance import Instance
+from app.notify import Notifier
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.chat import Chat
+from app.viewmodels.conversations import Conversations
+from app.viewmodels.counting import Counting
 from app.viewmodels.folders import Folders
+from app.viewmodels.history import History, StoreLike
 from app.viewmodels.hub import Hub
 from app.viewmodels.models import Models
+from app.viewmodels.presets import Presets
 from app.viewmodels.shelf import Shelf, ShelfLike, guidance_table
 from app.viewmodels.stats import Stats
+from app.viewmodels.writing import Writing
 from app.widgets.folders import FoldersDialog
-from app.window import Window
+from app.window import Parts, Window
 from app.worker import SessionLike, Worker
 from engine.api import Loaded
 from engine.fit import Room
@@ -53,6 +63,13 @@ class Program:
     stats: Stats
     hub: Hub
     folders: Folders
+    history: History
+    conversations: Conversations
+
+    def begin(self) -> None:
+        """Look for what is kept, and for models."""
+        self.conversations.start()
+        self.models.start()
 
 
 def build(
@@ -66,14 +83,17 @@ def build(
     Tests hand in a scripted session and shelf.
     """
     app = _application(argv)
+    folder = paths.config_folder()
+    kept = settings.load(folder)
+    resources.speak(app, kept.language)
+    appearance = Appearance(app, kept)
+    app.setWindowIcon(QIcon(resources.pixmap("mark", resources.colour("accent"), 64)))
     worker = Worker(
         session_factory or _session,
         app,
         lambda: require_online(Access(offline=models.settings.offline)),
     )
     alerts = Alerts(app)
-    folder = paths.config_folder()
-    kept = settings.load(folder)
     looked = shelf or _shelf(kept)
     models = Models(
         worker,
@@ -97,7 +117,12 @@ def build(
     watch = _Watch()
     models.loaded_changed.connect(watch.follow)
     worker.sample(watch)
-    chat = Chat(worker, models, alerts, app)
+    history = History(worker, _store, app)
+    chat = Chat(worker, models, alerts, history, app)
+    alerts.private = lambda: [chat.title, *(turn.text for turn in chat.turns)]
+    conversations = Conversations(history, chat, parent=app)
+    writing = Writing(worker, Counting(worker, models, parent=app), app)
+    presets = Presets(folder / "presets.toml", app)
     stats = Stats(chat, models, app)
 
     folders = Folders(worker, models, keep_folders, models)
@@ -105,18 +130,31 @@ def build(
     hub.fetched.connect(models.start)
     models.get_asked.connect(hub.open_for)
     models.resume_asked.connect(hub.repair)
+    geometry = Geometry(folder)
 
     def closing() -> None:
         chat.stop()
+        conversations.close()
         models.keep()
+        geometry.save(window)
         dialog.close()
 
-    window = Window(chat, models, stats, alerts, hub, closing)
+    parts = Parts(chat, conversations, writing, presets, models, stats, alerts, hub)
+    window = Window(parts, closing)
+    geometry.restore(window)
     dialog = FoldersDialog(folders, window)
     window.sidebar.target.folders_asked.connect(folders.open)
     window.first_run.folders_asked.connect(folders.open)
     window.first_run.hub_asked.connect(hub.open)
-    return Program(app, window, worker, alerts, models, chat, stats, hub, folders)
+    notifier = Notifier(window, models.settings)
+    chat.answering_changed.connect(lambda on: notifier.begin() if on else None)
+    chat.answered.connect(lambda: notifier.end(chat.title))
+    window.used.connect(notifier.rest)
+    models.settings_changed.connect(notifier.follow)
+    models.settings_changed.connect(appearance.follow)
+    return Program(
+        app, window, worker, alerts, models, chat, stats, hub, folders, history, conversations
+    )
 
 
 class _Watch:
@@ -139,18 +177,32 @@ class _Watch:
 
 
 def open_window(argv: Sequence[str]) -> int:
-    """Run the program until its window is closed; the exit code."""
+    """Run the program until its window is closed; the exit code. Where it runs already, that
+    window comes forward instead."""
     install_hooks(paths.ensure(paths.log_folder()))
+    instance = Instance(paths.data_folder(), _application(argv))
+    if not instance.claim():
+        return 0
     program = build(argv)
+    instance.called.connect(lambda _: come_forward(program.window))
     program.window.show()
-    program.models.start()
+    program.begin()
     code = program.app.exec()
+    instance.close()
     return leave(program, code)
+
+
+def come_forward(window: QWidget) -> None:
+    """Show the window over others, as far as the system lets it."""
+    window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
+    window.show()
+    window.raise_()
+    window.activateWindow()
 
 
 def leave(program: Program, code: int) -> int:
     """End the threads; where a job cannot be stopped in time, the process ends with it."""
-    if program.worker.close():
+    if program.worker.close(closing=program.history.close):
         return code
     log.warning("a job did not end in time")
     logging.shutdown()
@@ -200,18 +252,15 @@ def _application(argv: Sequence[str]) -> QApplication:
     app.setApplicationName("Slipstream")
     app.setApplicationDisplayName("Slipstream")
     QGuiApplication.setDesktopFileName(APP_ID)
-    app.setStyle("Fusion")
-    hints = QGuiApplication.styleHints()
-
-    def dress() -> None:
-        dark = hints.colorScheme() is Qt.ColorScheme.Dark
-        resources.apply_theme(app, "dark" if dark else "light")
-
-    hints.colorSchemeChanged.connect(dress)
-    dress()
-    mark = QIcon(resources.pixmap("mark", resources.colour("accent"), 64))
-    app.setWindowIcon(mark)
+    if not app.styleSheet():  # not dressed yet: setting a style polishes every widget
+        app.setStyle("Fusion")
     return app
+
+
+def _store() -> StoreLike:
+    """Called in the history lane."""
+    paths.ensure(paths.data_folder())
+    return Store(paths.history_file())
 
 
 def _session() -> SessionLike:

@@ -1,71 +1,121 @@
-"""The window: places the widgets and hands them their view models. Decides nothing else."""
+"""Places the widgets, hands them their view models, and answers to keys and to its own width."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent, QShowEvent
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, QUrl, Signal
+from PySide6.QtGui import (
+    QCloseEvent,
+    QDesktopServices,
+    QDragEnterEvent,
+    QDropEvent,
+    QGuiApplication,
+    QResizeEvent,
+    QShowEvent,
+)
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from app import actions
+from app import actions, paths
+from app.setting import Value
 from app.viewmodels.alerts import Action, Alerts
 from app.viewmodels.binding import bind
 from app.viewmodels.chat import Chat
+from app.viewmodels.conversations import Conversations
 from app.viewmodels.hub import Hub
 from app.viewmodels.models import Models
+from app.viewmodels.presets import Presets
 from app.viewmodels.stats import Stats
+from app.viewmodels.writing import Writing
+from app.widgets.chat_list import ChatList
 from app.widgets.composer import Composer
-from app.widgets.context_meter import ContextMeter
+from app.widgets.context_meter import ContextMeter, OverflowBar
 from app.widgets.error_bar import ErrorBar
 from app.widgets.first_run import FirstRun
-from app.widgets.header import Header, Rail
+from app.widgets.header import Header
 from app.widgets.hub import HubDialog
+from app.widgets.settings_dialog import SettingsDialog
+from app.widgets.shortcuts import ShortcutSheet
 from app.widgets.sidebar import Sidebar
 from app.widgets.transcript import COLUMN, Transcript
 
-WIDE = 1200  # pixels; from here on the sidebar stands beside the chat
-MARGIN = 16
+WIDE = 1200  # from here on the sidebar stands beside the chat
+ROOMY = 960  # and from here on the list of chats
+OUTSIDE = 16  # what is written stands under what is said, so its frame lies that far outside
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The view models that the window shows."""
+
+    chat: Chat
+    conversations: Conversations
+    writing: Writing
+    presets: Presets
+    models: Models
+    stats: Stats
+    alerts: Alerts
+    hub: Hub
 
 
 class Window(QWidget):
-    """Rail, chat and sidebar; or the first-run screen. `closing` is called once at the end."""
+    """Chats, transcript and sidebar; or the first-run screen. `closing` is called once at the
+    end; `used` tells that the window was turned to."""
 
-    def __init__(
-        self,
-        chat: Chat,
-        models: Models,
-        stats: Stats,
-        alerts: Alerts,
-        hub: Hub,
-        closing: Callable[[], object],
-    ) -> None:
+    used = Signal()
+
+    def __init__(self, parts: Parts, closing: Callable[[], object]) -> None:
         super().__init__()
         self.setObjectName("window")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setWindowTitle("Slipstream")
         self.setMinimumSize(QSize(900, 600))
+        self.setAcceptDrops(True)
         self.resize(1440, 900)
-        self._chat, self._models, self._alerts, self._hub = chat, models, alerts, hub
-        self._closing = closing
+        self._parts, self._closing = parts, closing
+        self._chat, self._models = parts.chat, parts.models
         self._overlaid = False
-        self._build(stats)
+        self._build()
         self._connect()
-        bind(models, Models.first_run, self.update_screen)
+        bind(parts.models, Models.first_run, self.update_screen)
+        bind(parts.models, Models.settings, self.update_settings)
 
-    def _build(self, stats: Stats) -> None:
-        chat, models = self._chat, self._models
-        self.rail = Rail()
-        self.header = Header(chat, models, stats)
-        self.transcript = Transcript(chat)
-        self.error_bar = ErrorBar(self._alerts)
-        self.composer = Composer(chat, models, self._alerts)
-        self.sidebar = Sidebar(models, stats)
-        self.first_run = FirstRun(models, self._alerts)
-        self.hub = HubDialog(self._hub, self)
+    def _build(self) -> None:
+        parts = self._parts
+        self.chats = ChatList(parts.conversations, parts.hub)
+        self.header = Header(parts.chat, parts.models, parts.stats, parts.conversations)
+        self.transcript = Transcript(parts.chat)
+        self.overflow_bar = OverflowBar(parts.chat)
+        self.error_bar = ErrorBar(parts.alerts)
+        self.composer = Composer(
+            parts.chat, parts.models, parts.alerts, parts.writing, parts.presets
+        )
+        self.meter = ContextMeter(
+            parts.chat,
+            parts.models,
+            parts.writing,
+            lambda way: self.set("overflow", way),
+        )
+        self.sidebar = Sidebar(parts.models, parts.stats)
+        self.first_run = FirstRun(parts.models, parts.alerts)
+        self.hub = HubDialog(parts.hub, self)
+        self.settings = SettingsDialog(parts.models.settings, self)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._centre())
+        self._stack.addWidget(self.first_run)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(0)
+        self._row.addWidget(self.chats)
+        self._row.addWidget(self._stack, 1)
+        self._row.addWidget(self.sidebar)
+
+    def _centre(self) -> QWidget:
+        """The chat: its header, its turns, and below them where it is written."""
         foot = QVBoxLayout()
         foot.setSpacing(8)
         foot.setContentsMargins(24, 0, 24, 10)
-        for widget in (self.error_bar, self.composer, ContextMeter(chat, models)):
-            widget.setMaximumWidth(COLUMN + 2 * MARGIN)
+        for widget in (self.overflow_bar, self.error_bar, self.composer, self.meter):
+            widget.setMaximumWidth(COLUMN + 2 * OUTSIDE)
             row = QHBoxLayout()
             row.addStretch(1)
             row.addWidget(widget, 1000)
@@ -79,38 +129,53 @@ class Window(QWidget):
         column.addWidget(self.header)
         column.addWidget(self.transcript, 1)
         column.addLayout(foot)
-        self._stack = QStackedWidget()
-        self._stack.addWidget(centre)
-        self._stack.addWidget(self.first_run)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(0)
-        self._row.addWidget(self.rail)
-        self._row.addWidget(self._stack, 1)
-        self._row.addWidget(self.sidebar)
+        return centre
 
     def _connect(self) -> None:
-        self.rail.new_chat.connect(self.new_chat)
+        parts = self._parts
+        self.chats.opened.connect(self.composer.edit.setFocus)
+        self.chats.models_asked.connect(parts.hub.open)
+        self.chats.settings_asked.connect(self.settings.open_up)
+        self.settings.changed.connect(self.set)
+        parts.conversations.sought.connect(self.transcript.show_turn)
         self.header.opened.connect(self.toggle_sidebar)
+        self.header.find_asked.connect(self.transcript.open_find)
+        self.header.tint_toggled.connect(lambda on: self.set("tint", on))
         self.sidebar.folded.connect(self.toggle_sidebar)
         self.error_bar.acted.connect(self._act)
-        self.sidebar.target.more.connect(self._hub.open)
-        bind(self._hub, Hub.word, self.sidebar.target.show_state)
-        actions.install(
-            self,
-            actions.table(
-                new_chat=self.new_chat,
-                stop=self.escape,
-                toggle_sidebar=self.toggle_sidebar,
-                get_models=self._hub.open,
-                copy_answer=self.copy_answer,
-                quit_=self.close,
-            ),
+        self.sidebar.target.more.connect(parts.hub.open)
+        bind(parts.hub, Hub.word, self.sidebar.target.show_state)
+        entries = actions.table(
+            {
+                "new_chat": self.new_chat,
+                "search_chats": self.chats.focus_search,
+                "find": self.transcript.open_find,
+                "rename": self.header.rename,
+                "stop": self.escape,
+                "regenerate": self.regenerate,
+                "copy_answer": self.copy_answer,
+                "choose_model": self.choose_model,
+                "get_models": parts.hub.open,
+                "toggle_sidebar": self.toggle_sidebar,
+                "settings": self.settings.open_up,
+                "shortcuts": self.show_shortcuts,
+                "quit": self.close,
+            }
         )
+        actions.install(self, entries)
+        self._entries = entries
+        self._sheet: ShortcutSheet | None = None
+
+    def set(self, name: str, value: Value) -> None:
+        """Give a setting another value."""
+        if name == "offline":
+            self._parts.hub.set_offline(value is True)
+        else:
+            self._models.set(name, value)
 
     def new_chat(self) -> None:
         """An empty transcript, ready to be written for."""
-        self._chat.new_chat()
+        self._parts.conversations.new()
         self.composer.edit.setFocus()
 
     def escape(self) -> None:
@@ -120,19 +185,38 @@ class Window(QWidget):
         else:
             self._chat.stop()
 
+    def regenerate(self) -> None:
+        """Have the last question answered anew."""
+        if self._chat.turns:
+            self._chat.regenerate(self._chat.turns[-1].id)
+
     def copy_answer(self) -> None:
         """The last answer's source into the clipboard."""
         answers = [turn for turn in self._chat.turns if turn.role == "assistant"]
         if answers:
             QGuiApplication.clipboard().setText(answers[-1].text)
 
+    def choose_model(self) -> None:
+        """Open the list of targets."""
+        if self._models.first_run:
+            return
+        if not self.sidebar.isVisible():
+            self.toggle_sidebar()
+        self.sidebar.target.open()
+
+    def show_shortcuts(self) -> None:
+        """All keys, in a sheet."""
+        if self._sheet is None:
+            self._sheet = ShortcutSheet((*self._entries, *actions.writing_keys()), self)
+        self._sheet.show()
+        self._sheet.raise_()
+
     def toggle_sidebar(self) -> None:
         """Beside the chat where there is room, else over it."""
         if self._models.first_run:
             return
         if self.width() >= WIDE:
-            self._models.show_sidebar(not self._models.settings.sidebar)
-            self._place_sidebar()
+            self.set("sidebar", not self._is_docked())
         else:
             self._overlay(not self._overlaid)
 
@@ -140,8 +224,17 @@ class Window(QWidget):
         """First run, or the chat."""
         first = self._models.first_run
         self._stack.setCurrentIndex(1 if first else 0)
-        self._place_sidebar()
+        self._place()
         self._focus()
+
+    def update_settings(self, *_: object) -> None:
+        """What was set, in whichever way."""
+        settings = self._models.settings
+        self.header.set_tint(settings.tint)
+        self.transcript.set_tinted(settings.tint)
+        self.transcript.set_unfolded(settings.thinking)
+        self.settings.show_settings(settings)
+        self._place()
 
     def _focus(self) -> None:
         # On the first screen nothing is focused, so that no ring shows before a key is used.
@@ -149,17 +242,35 @@ class Window(QWidget):
         (self.first_run if first else self.composer.edit).setFocus()
 
     def _act(self, action: Action) -> None:
-        if action is Action.NEW_CHAT:
-            self.new_chat()
+        match action:
+            case Action.NEW_CHAT:
+                self.new_chat()
+            case Action.USE_SHORTER_CONTEXT:
+                self._models.choose_context(max(self._models.context // 2, 1))
+            case Action.NO_DRAFT:
+                self._models.choose_draft("none")
+            case Action.CHOOSE_MODEL:
+                self.choose_model()
+            case Action.LOAD_CHATS_MODEL:
+                self._models.choose_target(self._chat.choices.target or "")
+            case Action.OPEN_LOG:
+                QDesktopServices.openUrl(QUrl.fromLocalFile(str(paths.log_folder())))
+        self._parts.alerts.dismiss()
 
-    def _place_sidebar(self) -> None:
-        first = self._models.first_run
-        wide = self.width() >= WIDE
-        docked = wide and self._models.settings.sidebar and not first
+    def _is_docked(self) -> bool:
+        """Whether the sidebar stands beside the chat: the user's choice, where there is room."""
+        wanted = self._models.settings.sidebar
+        return self.width() >= WIDE and wanted is not False and not self._models.first_run
+
+    def _place(self) -> None:
+        wanted = self._models.settings.chats
+        self.chats.set_narrow(self.width() < ROOMY if wanted is None else not wanted)
+        self.chats.setVisible(not self._models.first_run)
+        docked = self._is_docked()
         self.header.summary.setVisible(not docked)
         if docked and self._row.indexOf(self.sidebar) < 0:
             self._row.addWidget(self.sidebar)
-        if docked or wide or first:
+        if docked or self.width() >= WIDE or self._models.first_run:
             self._overlaid = False
         if not docked:
             self._row.removeWidget(self.sidebar)
@@ -169,19 +280,33 @@ class Window(QWidget):
 
     def _overlay_place(self) -> QRect:
         width = self.sidebar.width()
-        return QRect(self.width() - width, 0, width, self.height())
+        left = 0 if self.isRightToLeft() else self.width() - width
+        return QRect(left, 0, width, self.height())
 
     def _overlay(self, shown: bool) -> None:
         self._overlaid = shown
-        self._place_sidebar()
+        self._place()
         if shown:
             self.sidebar.setFocus()
         else:
             self.composer.edit.setFocus()
 
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if event.mimeData().hasUrls() and not self._models.first_run:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        if self.composer.take(event.mimeData()):
+            event.acceptProposedAction()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.used.emit()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._place_sidebar()
+        self._place()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -189,5 +314,7 @@ class Window(QWidget):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self._closing()
-        self.hub.close()
+        for dialog in (self.hub, self.settings, self._sheet):
+            if dialog is not None:
+                dialog.close()
         super().closeEvent(event)

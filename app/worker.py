@@ -1,12 +1,15 @@
 """The only threads of the program, and the way back from them to the window.
 
-A sampler reads a gauge once a second. Four lanes, each one long-lived thread that does one job
+A sampler reads a gauge once a second. Six lanes, each one long-lived thread that does one job
 after another: the model lane owns the engine's session, the files lane looks at models on disk, the
-hub lane asks the network what there is, the download lane fetches. What they have to say goes into
+hub lane asks the network what there is, the download lane fetches, the history lane owns the chats'
+file, the counting lane a tokenizer for what is being written. What they have to say goes into
 one locked list, which a timer of the GUI thread empties 30 times a second: no Qt object is touched
 from another thread, and a burst of tokens is one update. Knows nothing of what is shown.
 """
 
+import contextlib
+import gc
 import logging
 import threading
 import time
@@ -61,8 +64,13 @@ class SessionLike(Protocol):
         sampling: Sampling,
         drafting: Drafting,
         *,
+        resume: bool,
         stopped: Stopped,
     ) -> Iterator[Chunk]: ...
+
+    def measure(self, messages: Sequence[Message]) -> int: ...
+
+    def oldest(self, messages: Sequence[Message], room: int) -> int: ...
 
     def limit_context(self, tokens: int | None) -> None: ...
 
@@ -73,14 +81,18 @@ class Job(StrEnum):
     """What a lane was asked to do."""
 
     SCAN = "scan"
+    READ = "read"  # files that go with a question
     JUDGE = "judge"
     LOAD = "load"
     DRAFT = "draft"
     REPLY = "reply"
+    MEASURE = "measure"
     FETCH = "fetch"  # the starter model
     HUB = "hub"
     DOWNLOAD = "download"
     TIDY = "tidy"
+    KEEP = "keep"  # chats
+    COUNT = "count"
     LIMIT = "limit"
     CLOSE = "close"
 
@@ -171,11 +183,13 @@ class _Lane:
             if order.job is job:
                 order.stop.set()
 
-    def close(self, seconds: float, last: Task | None = None) -> bool:
-        """End the thread, after `last`; whether it ended within `seconds`."""
+    def close(self, seconds: float, last: Task | None = None, *, whole: bool = False) -> bool:
+        """End the thread, after `last`, and after all that is queued if `whole`; whether it ended
+        within `seconds`."""
         if not self._thread.is_alive():
             return True
-        self.stop()
+        if not whole:
+            self.stop()
         if last is not None:
             self._queue.put(_Order(Job.CLOSE, last, threading.Event()))
         self._queue.put(None)
@@ -232,6 +246,19 @@ class _Sampler:
                 return
 
 
+@contextlib.contextmanager
+def _kept_from_the_collector() -> Iterator[None]:
+    """What is there at the end, torch and a model above all, is not looked through for garbage
+    again: 400,000 objects, for which every thread, the window's too, stands still for 0.2 s and
+    more. What was kept from it before is looked through again: it may be a model that is gone.
+    """
+    gc.unfreeze()
+    try:
+        yield
+    finally:
+        gc.freeze()
+
+
 def _unforeseen(error: Exception) -> Reason:
     kind = type(error).__name__
     return Reason(
@@ -268,8 +295,10 @@ class Worker(QObject):
         self._files = _Lane("files", self._outbox)
         self._hub = _Lane("hub", self._outbox)
         self._downloads = _Lane("downloads", self._outbox)
+        self._history = _Lane("history", self._outbox)
+        self._counting = _Lane("counting", self._outbox)
         self._pending = 0
-        self._closed = False
+        self._closed = self._ended = False
         self._timer = QTimer(self)
         self._timer.setInterval(FLUSH_MS)
         self._timer.timeout.connect(self.flush)
@@ -293,38 +322,55 @@ class Worker(QObject):
     ) -> None:
         """Load the model at `path`, in the precision that suits it where none is given, on graphics
         cards as it was judged in `pair`; finishes with a Loaded. A failure leaves the old one."""
-        self._submit(
-            self._model,
-            Job.LOAD,
-            lambda report, stopped: self._engine().load_target(
-                path,
-                precision=precision,
-                pair=pair,
-                progress=report,
-                stopped=stopped,
-            ),
-        )
+
+        def task(report: Report, stopped: Stopped) -> Loaded:
+            with _kept_from_the_collector():
+                return self._engine().load_target(
+                    path, precision=precision, pair=pair, progress=report, stopped=stopped
+                )
+
+        self._submit(self._model, Job.LOAD, task)
 
     def choose_draft(self, choice: str | Path, precision: Precision | None = None) -> None:
         """Draft with "none", "ngram" or the model at a path, in the target's precision where none
         is given; finishes with the choice."""
 
         def task(report: Report, stopped: Stopped) -> str | Path:
-            self._engine().choose_draft(
-                choice, precision=precision, progress=report, stopped=stopped
-            )
+            with _kept_from_the_collector():
+                self._engine().choose_draft(
+                    choice, precision=precision, progress=report, stopped=stopped
+                )
             return choice
 
         self._submit(self._model, Job.DRAFT, task)
 
-    def reply(self, messages: Sequence[Message], sampling: Sampling, drafting: Drafting) -> None:
-        """Answer the conversation: `pieces`, then finished."""
+    def reply(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        drafting: Drafting,
+        *,
+        resume: bool = False,
+    ) -> None:
+        """Answer the conversation, or go on with the answer that it ends with: `pieces`, then
+        finished."""
 
         def task(_: Report, stopped: Stopped) -> None:
-            for chunk in self._engine().reply(messages, sampling, drafting, stopped=stopped):
+            for chunk in self._engine().reply(
+                messages, sampling, drafting, resume=resume, stopped=stopped
+            ):
                 self._outbox.put(chunk)
 
         self._submit(self._model, Job.REPLY, task)
+
+    def measure(self, messages: Sequence[Message]) -> None:
+        """How many tokens the conversation has: finishes as MEASURE with an int."""
+        self._submit(self._model, Job.MEASURE, lambda _, __: self._engine().measure(messages))
+
+    def oldest(self, messages: Sequence[Message], room: int) -> None:
+        """How many of the oldest messages, system prompts not counted, must go so that `room`
+        tokens are left: finishes as MEASURE with an int, or fails as `context_full`."""
+        self._submit(self._model, Job.MEASURE, lambda _, __: self._engine().oldest(messages, room))
 
     def look(self, job: Job, task: Task) -> None:
         """Do `task` in the files lane."""
@@ -351,6 +397,15 @@ class Worker(QObject):
         """Do `task` between two downloads."""
         self._submit(self._downloads, Job.TIDY, task)
 
+    def keep(self, task: Task) -> None:
+        """Do `task` in the history lane, which is never stopped: what it writes is the user's."""
+        self._submit(self._history, Job.KEEP, task)
+
+    def count(self, task: Task) -> None:
+        """Do `task` in the counting lane, in place of what waits there."""
+        self._counting.stop()
+        self._submit(self._counting, Job.COUNT, task)
+
     def stop(self) -> None:
         """End what the model lane does, and the answer that waits for it.
 
@@ -375,20 +430,25 @@ class Worker(QObject):
         """End the other download."""
         self._downloads.stop_all(Job.DOWNLOAD)
 
-    def close(self, seconds: float = 1.8) -> bool:
-        """Stop everything and end the threads; whether all of them ended in time."""
+    def close(self, seconds: float = 1.8, closing: Task | None = None) -> bool:
+        """Stop everything and end the threads, the history lane after `closing`; whether all of
+        them ended in time."""
         deadline = time.monotonic() + seconds
         self._closed = True
         self._timer.stop()
         self._slow.stop()
-        for lane in (self._model, self._files, self._hub, self._downloads):
+        for lane in (self._model, self._files, self._hub, self._downloads, self._counting):
             lane.stop()
         if self._sampler is not None:
             self._sampler.close(0.2)
         closed = self._model.close(seconds, last=self._close_session)
-        for lane in (self._files, self._hub, self._downloads):
+        for lane in (self._files, self._hub, self._downloads, self._counting):
             closed &= lane.close(max(0.1, deadline - time.monotonic()))
         self.flush()
+        # Last: what is known of an answer that was just stopped is written too.
+        closed &= self._history.close(max(0.5, deadline - time.monotonic()), closing, whole=True)
+        self._ended = True
+        self._timer.stop()
         return closed
 
     def flush(self) -> None:
@@ -423,7 +483,7 @@ class Worker(QObject):
                 self.failed.emit(job, reason)
 
     def _submit(self, lane: _Lane, job: Job, task: Task) -> None:
-        if self._closed:
+        if self._ended or (self._closed and lane is not self._history):
             return
         self._pending += 1
         lane.submit(job, task)

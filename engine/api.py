@@ -21,15 +21,17 @@ Verification = Literal["coupled", "rejection"]
 class Message:
     """One turn of a conversation.
 
-    `token_ids` are the ids an answer was generated as, valid only for the vocabulary whose
-    fingerprint is `vocabulary`; with them a later turn finds its prefix in the cache. Drop both
-    when the text is edited.
+    `token_ids` are the ids an answer was generated as, its thinking among them, valid only for the
+    vocabulary whose fingerprint is `vocabulary`; with them a later turn finds its prefix in the
+    cache, and the answer can go on. Drop both when the text is edited. `reasoning` is the thinking
+    before an answer: the model's template decides whether the model sees it again.
     """
 
     role: Role
     content: str
     token_ids: tuple[int, ...] | None = None
     vocabulary: str | None = None
+    reasoning: str = ""
 
 
 @dataclass(frozen=True)
@@ -183,11 +185,14 @@ class Usage:
 
     `rounds` had a draft, `plain_steps` had none. `drafted_at[i]` counts the rounds that drafted
     more than i tokens, `accepted_at[i]` those in which the first i + 1 were all accepted.
+    `prompt_tokens` is all that lay before, in an answer that goes on its beginning too;
+    `reasoning_tokens` of the `tokens` were thinking, its tags among them.
     """
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     tokens: int = 0
+    reasoning_tokens: int = 0
     drafted: int = 0
     accepted: int = 0
     ignored: int = 0
@@ -269,16 +274,19 @@ class Chunk:
     """What one round added to an answer.
 
     `text` is to be appended to what is shown, `reasoning` to the folded thinking; either may be
-    empty while half a character or the start of a stop string is held back. `token_ids` are the
-    ids kept, `drafted` says of each whether it was an accepted draft. The last chunk of an answer
-    carries `finish`, and `token_ids_exact`: whether the ids of all chunks decode to the text
-    shown (not so where a stop string cut a token in two).
+    empty while half a character or the start of a stop string is held back. An answer that ends
+    early keeps that back for good: when it goes on, it may become something else. `token_ids` are
+    the ids kept, `drafted` says of each whether it was an accepted draft, `lengths` how many
+    characters of `text` it released. The last chunk of an answer carries `finish`, and
+    `token_ids_exact`: whether the ids of all chunks are the whole answer and nothing else (not so
+    where a stop string cut it, or where it went on from text).
     """
 
     text: str = ""
     reasoning: str = ""
     token_ids: tuple[int, ...] = ()
     drafted: tuple[bool, ...] = ()
+    lengths: tuple[int, ...] = ()
     usage: Usage = field(default_factory=Usage)
     round: RoundStats | None = None
     notices: tuple[Reason, ...] = ()

@@ -7,8 +7,10 @@ import logging
 import secrets
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 
 from engine import guidance
@@ -39,8 +41,9 @@ from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
 from engine.memory import compared
 from engine.roles import next_border
 from engine.sampling import Noise, Policy, resolve
-from engine.text import Detokenizer, Piece, StopStrings, Thinking
-from engine.tokenizer import Prompt
+from engine.text import Piece, Reading
+from engine.tokenizer import Begun, Prompt
+from engine.turns import turns, without
 from engine.vocabulary import difference
 
 log = logging.getLogger(__name__)
@@ -185,23 +188,54 @@ class Session:
         sampling: Sampling = AS_THE_FOLDER_SAYS,
         drafting: Drafting = AUTOMATIC,
         *,
+        resume: bool = False,
         stopped: Stopped = _never,
     ) -> Iterator[Chunk]:
         """The answer to `messages`, a chunk per round; the last one says why it ended.
 
+        `resume`: the last of the messages is an answer that ended early, and goes on. Where its
+        ids are known, seed and settings the same, the whole is what it would have been without
+        the stop; `max_tokens` counts anew.
+
         Running out of memory and `stopped` end an answer, they do not raise: the text so far is
-        kept. Raises TemplateError, and ContextFull when there is no room for an answer.
+        kept. Raises TemplateError, and ContextFull when there is no room for an answer: the chat
+        has `needed` tokens then, of `context`.
         """
         if self._running is not None:
             # an answer given up half-way must not tidy up in the middle of this one
             self._running.close()
-        prompt = self.target.tokenizer.prompt(messages)
-        answer = _Answer(self, prompt, sampling, drafting, stopped)
+        tokenizer = self.target.tokenizer
+        prompt = tokenizer.prompt(messages[:-1] if resume else messages)
+        begun = tokenizer.begun(messages[-1], prompt.thinking) if resume else Begun()
+        answer = _Answer(self, prompt, begun, sampling, drafting, stopped)
         self.target.model.stopped = stopped
         if self._draft is not None:
             self._draft.model.stopped = stopped
         self._running = answer.chunks()
         return self._running
+
+    def measure(self, messages: Sequence[Message]) -> int:
+        """How many tokens the conversation has before it is answered. Raises TemplateError."""
+        return len(self.target.tokenizer.prompt(messages).ids)
+
+    def oldest(self, messages: Sequence[Message], room: int) -> int:
+        """How many of the oldest messages must be left out so that `room` tokens are left of the
+        context (`engine.turns.without` leaves them out): whole turns, never a system prompt nor
+        the last turn.
+
+        Raises TemplateError, and ContextFull when it is too long all the same: with the last turn
+        alone it needs `needed` tokens, of `context`.
+        """
+        context = self.target.model.context
+        counts = [0, *accumulate(turns(messages)[:-1])]
+
+        def fits(count: int) -> bool:
+            return self.measure(without(messages, count)) + room <= context
+
+        found = bisect_left(counts, True, key=fits)
+        if found == len(counts):
+            raise context_full(self.measure(without(messages, counts[-1])) + room, context)
+        return counts[found]
 
     def log_memory(self) -> None:
         """Leave a line in the log for each model: its memory as estimated, and as it is."""
@@ -256,12 +290,31 @@ def check_pair(target: ModelInfo, draft: ModelInfo) -> None:
         )
 
 
+def context_full(needed: int, context: int) -> ContextFull:
+    """The chat takes `needed` tokens, the model `context`."""
+    return ContextFull(
+        "context_full",
+        "The chat has {needed} tokens; the model's context of {context} is full.",
+        needed=needed,
+        context=context,
+    )
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """What counts of a round: `lengths` characters of its text came with each of its ids."""
+
+    piece: Piece
+    lengths: tuple[int, ...]
+
+
 @dataclass
 class _Answer:
-    """One answer while it is made."""
+    """One answer while it is made, or the rest of one that goes on."""
 
     session: Session
     prompt: Prompt
+    begun: Begun
     wanted: Sampling
     drafting: Drafting
     stopped: Stopped
@@ -271,17 +324,17 @@ class _Answer:
         target = self.session.target
         self.model, self.tokenizer = target.model, target.tokenizer
         self.sampling = resolve(self.wanted, target.loaded.defaults)
-        self.tokens = list(self.prompt.ids)
-        self.start = len(self.tokens)
+        self.start = len(self.prompt.ids)
+        self.tokens = [*self.prompt.ids, *self.begun.ids]
+        # where this part of the answer starts
+        self.here = len(self.tokens)
+        self.answers = self.prompt.answers
+        if self.begun.ids:
+            self.answers += (range(self.start, self.here),)
         if not self.tokens:
             raise ContextFull("empty_prompt", "There is nothing to answer.")
-        if self.start >= self.model.context:
-            raise ContextFull(
-                "context_full",
-                "The chat has {tokens} tokens; the model's context of {context} is full.",
-                tokens=self.start,
-                context=self.model.context,
-            )
+        if self.here >= self.model.context:
+            raise context_full(self.here, self.model.context)
         if not all(0 <= token < self.model.vocab_size for token in self.tokens):
             raise EngineError(
                 "foreign_token",
@@ -289,11 +342,11 @@ class _Answer:
                 "own, or the chat is another model's.",
             )
         asked = self.sampling.max_tokens
-        room = self.model.context if asked is None else min(self.model.context, self.start + asked)
+        room = self.model.context if asked is None else min(self.model.context, self.here + asked)
         self.limit = room
-        self.out = _Text(self.tokenizer.decode, self.sampling.stop, self.prompt.thinking)
-        self.kept: list[int] = []
-        self.shown = ""
+        self.out = Reading(self.tokenizer.decode, self.sampling.stop, self.prompt.thinking)
+        self.out.begin(self.begun.ids, self.begun.shown)
+        self.kept = 0
         self.finish: Finish | None = None
         self.problem: Reason | None = None
 
@@ -302,7 +355,7 @@ class _Answer:
         seed = self.sampling.seed
         self.usage = replace(
             self.usage,
-            prompt_tokens=self.start,
+            prompt_tokens=self.here,
             seed=secrets.randbits(32) if seed is None else seed,
         )
         notices = self.prompt.notices
@@ -325,18 +378,21 @@ class _Answer:
         yield self._last()
 
     def _prefill(self, began: float) -> Iterator[Chunk]:
-        cached = self.session.rewind(self.tokens, self.prompt.answers)
+        cached = self.session.rewind(self.tokens, self.answers)
         self.usage = replace(self.usage, cached_tokens=cached)
-        done, total = cached, self.start - 1
+        done, total = cached, self.here - 1
         while done < total:
             step = self.tokens[done : min(total, next_border(done))]
-            self.model.feed(step, self.prompt.answers)
+            self.model.feed(step, self.answers)
             done += len(step)
             yield Chunk(usage=self.usage, prefilled=Progress("prefill", done, total, "tokens"))
         self.session._drafter.prefill(self.tokens[:-1])
         self.usage = replace(self.usage, prefill_seconds=time.monotonic() - began)
 
     def _rounds(self, began: float) -> Iterator[Chunk]:
+        if self.out.stopped:  # what goes on holds a stop string already
+            self.finish = Finish.STOP
+            return
         policy = Policy(
             self.sampling,
             Noise(self.usage.seed),
@@ -350,13 +406,14 @@ class _Answer:
         told: set[str] = set()
         try:
             for new, stats in rounds:
-                taken, piece = self._take(new)
-                stats = _cut(stats, len(new), taken)
+                taken = self._take(new)
+                ids = new[: len(taken.lengths)]
+                stats = _cut(stats, len(new), len(ids))
                 self._count(stats, began)
                 pause = drafter.pause or controller.pause
                 notices = () if pause is None or pause.code in told else (pause,)
                 told.update(notice.code for notice in notices)
-                yield self._chunk(piece, new[:taken], stats, notices)
+                yield self._chunk(taken, ids, stats, notices)
                 if self.finish is not None:
                     break
                 if self.stopped():
@@ -384,18 +441,23 @@ class _Answer:
             {"context": self.model.context},
         )
 
-    def _take(self, new: Sequence[int]) -> tuple[int, Piece]:
-        """Walk a round's ids as plain decoding would; how many count, and the text they add."""
-        piece = Piece()
-        for i, token in enumerate(new):
+    def _take(self, new: Sequence[int]) -> _Taken:
+        """Walk a round's ids as plain decoding would, up to a stop."""
+        whole, lengths = Piece(), []
+        for token in new:
             if token in self.tokenizer.eos_ids:
                 self.finish = Finish.STOP
-                return i + 1, piece
-            piece = piece + self.out.push(token)
-            if self.out.stopped:
-                self.finish = Finish.STOP
-                return i + 1, piece
-        return len(new), piece
+                piece = self.out.flush()
+            else:
+                piece = self.out.push(token)
+                if self.out.stopped:
+                    self.finish = Finish.STOP
+                    piece = piece + self.out.flush()
+            whole = whole + piece
+            lengths.append(len(piece.text))
+            if self.finish is not None:
+                break
+        return _Taken(whole, tuple(lengths))
 
     def _count(self, stats: RoundStats, began: float) -> None:
         now = time.monotonic() - began
@@ -403,25 +465,26 @@ class _Answer:
         self.usage = replace(
             self.usage.plus(stats),
             seconds=now,
+            reasoning_tokens=self.out.thought,
             time_to_first_token=now if first is None else first,
         )
 
     def _chunk(
         self,
-        piece: Piece,
+        taken: _Taken,
         ids: Sequence[int],
         stats: RoundStats,
         notices: tuple[Reason, ...],
     ) -> Chunk:
-        self.kept += ids
-        self.shown += piece.text
+        self.kept += len(ids)
         # the last token of a whole round is the target's own
         drafted = tuple(i < stats.accepted for i in range(len(ids)))
         return Chunk(
-            text=piece.text,
-            reasoning=piece.reasoning,
+            text=taken.piece.text,
+            reasoning=taken.piece.reasoning,
             token_ids=tuple(ids),
             drafted=drafted,
+            lengths=taken.lengths,
             usage=self.usage,
             round=stats,
             notices=notices,
@@ -429,7 +492,7 @@ class _Answer:
 
     def _forget_after_stop(self) -> None:
         """Drop the tokens behind a stop from the history and from every cache."""
-        del self.tokens[self.start + len(self.kept) :]
+        del self.tokens[self.here + self.kept :]
         self.model.cache.crop_to(len(self.tokens) - 1)
         self.session._drafter.settle(len(self.tokens) - 1)
 
@@ -450,40 +513,12 @@ class _Answer:
         )
 
     def _last(self) -> Chunk:
-        piece = self.out.flush()
-        self.shown += piece.text
         return Chunk(
-            text=piece.text,
-            reasoning=piece.reasoning,
             usage=self.usage,
             finish=self.finish,
             notices=(self.problem,) if self.problem else (),
-            token_ids_exact=self.tokenizer.decode(self.kept) == self.shown,
+            token_ids_exact=self.begun.known and not self.out.stopped,
         )
-
-
-class _Text:
-    """The stages from ids to what is shown, in order."""
-
-    def __init__(
-        self, decode_ids: Callable[[Sequence[int]], str], stops: Sequence[str], thinking: bool
-    ) -> None:
-        self._words = Detokenizer(decode_ids)
-        self._stops = StopStrings(stops)
-        self._thinking = Thinking(open_at_start=thinking)
-
-    @property
-    def stopped(self) -> bool:
-        return self._stops.hit
-
-    def push(self, token: int) -> Piece:
-        return self._thinking.push(self._stops.push(self._words.push(token)))
-
-    def flush(self) -> Piece:
-        """What was held back; nothing behind a stop string."""
-        rest = "" if self.stopped else self._stops.push(self._words.flush())
-        rest += "" if self.stopped else self._stops.flush()
-        return self._thinking.push(rest) + self._thinking.flush()
 
 
 def summary(usage: Usage) -> str:

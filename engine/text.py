@@ -95,6 +95,11 @@ class Thinking:
         self._state = "thinking" if open_at_start else "start"
         self._fresh = True
 
+    @property
+    def open(self) -> bool:
+        """Whether the thinking goes on."""
+        return self._state == "thinking"
+
     def push(self, text: str) -> Piece:
         """What `text` adds to either part."""
         self._held += text
@@ -139,6 +144,72 @@ class Thinking:
         end = len(self._held[:end].rstrip())
         thought, self._held = self._held[:end], self._held[end:]
         return thought
+
+
+class Reading:
+    """Ids in, what is shown of them out: the three stages in a row.
+
+    What was shown after any id follows from the ids alone, so that an answer can go on later as
+    if it had never stopped. `thought` counts the ids that were thinking, its tags among them; not
+    those of the part that was there when the answer went on.
+    """
+
+    def __init__(
+        self, decode: Callable[[Sequence[int]], str], stops: Sequence[str], thinking: bool
+    ) -> None:
+        self._words = Detokenizer(decode)
+        self._stops = StopStrings(stops)
+        self._thinking = Thinking(open_at_start=thinking)
+        self._seen = Piece()
+        self.thought = 0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop string was met."""
+        return self._stops.hit
+
+    def begin(self, ids: Sequence[int], shown: Piece) -> None:
+        """Take in the `ids` of an answer that goes on, of which `shown` is seen already: more
+        than these stages would show of it, where it comes from text."""
+        told = [self.push(token) for token in ids]
+        self.thought = 0
+        self._seen = Piece(
+            _behind("".join(piece.text for piece in told), shown.text),
+            _behind("".join(piece.reasoning for piece in told), shown.reasoning),
+        )
+
+    def push(self, token: int) -> Piece:
+        """What `token` lets be shown."""
+        before = self._thinking.open
+        piece = self._thinking.push(self._stops.push(self._words.push(token)))
+        self.thought += before or self._thinking.open
+        return self._unseen(piece)
+
+    def flush(self) -> Piece:
+        """What was held back when the model ends its answer; nothing behind a stop string."""
+        rest = "" if self.stopped else self._stops.push(self._words.flush())
+        rest += "" if self.stopped else self._stops.flush()
+        return self._unseen(self._thinking.push(rest) + self._thinking.flush())
+
+    def _unseen(self, piece: Piece) -> Piece:
+        if self._seen == Piece():
+            return piece
+        text, seen = _without(piece.text, self._seen.text)
+        reasoning, thought = _without(piece.reasoning, self._seen.reasoning)
+        self._seen = Piece(seen, thought)
+        return Piece(text, reasoning)
+
+
+def _behind(start: str, whole: str) -> str:
+    """What `whole` has more than its beginning `start`; nothing if it begins otherwise."""
+    return whole[len(start) :] if whole.startswith(start) else ""
+
+
+def _without(text: str, seen: str) -> tuple[str, str]:
+    """`text` without the beginning that was seen, and what of `seen` is still to come."""
+    if text.startswith(seen):
+        return text[len(seen) :], ""
+    return ("", seen[len(text) :]) if seen.startswith(text) else (text, "")
 
 
 def _overlap(text: str, mark: str) -> int:

@@ -5,6 +5,7 @@ Wraps a tokenizer object that `loading` made, and the folder's chat template. Kn
 
 import itertools
 import re
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,13 +13,16 @@ from typing import TYPE_CHECKING
 from engine.api import Message
 from engine.errors import Reason, TemplateError
 from engine.template import Template
-from engine.text import CLOSE, OPEN
+from engine.text import CLOSE, OPEN, Piece
 
 if TYPE_CHECKING:
     import tokenizers
 
 # The private-use characters of Unicode's three areas: far more than a conversation can hold.
 PRIVATE = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))
+
+# Characters of encoded texts that are kept: a chat is written out anew for every question.
+REMEMBERED = 1_000_000
 
 FOLDED = Reason(
     "system_folded",
@@ -48,6 +52,16 @@ class Prompt:
     notices: tuple[Reason, ...] = ()
 
 
+@dataclass(frozen=True)
+class Begun:
+    """The part of an answer that is there already when it goes on: its ids, and what is seen of
+    it. `known`: it was generated as these ids."""
+
+    ids: list[int] = field(default_factory=list)
+    shown: Piece = field(default_factory=Piece)
+    known: bool = True
+
+
 @dataclass
 class Tokenizer:
     """A vocabulary with its chat template.
@@ -68,6 +82,8 @@ class Tokenizer:
         added = self.backend.get_added_tokens_decoder()
         self._special = {i for i, token in added.items() if token.special} | self.eos_ids
         self._special -= {i for i, token in added.items() if token.content in (OPEN, CLOSE)}
+        self._thought = self.backend.token_to_id(CLOSE)
+        self._lately = _Lately()
         source = self.template.source if self.template else ""
         # What a user may not type into being: special tokens, and others the template gives a
         # meaning to.
@@ -80,7 +96,16 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`; names of control tokens in it become those tokens."""
-        return list(self.backend.encode(text, add_special_tokens=False).ids)
+        # a batch, since only then the window's thread is not kept waiting
+        return list(self.backend.encode_batch([text], add_special_tokens=False)[0].ids)
+
+    def _encode_part(self, text: str, first: bool) -> Sequence[int]:
+        """The ids of a part of a prompt, which seldom changes from one question to the next."""
+        ids = self._lately.find(text, first)
+        if ids is None:
+            ids = array("i", self.encode(text) if first else self._encode_on(text))
+            self._lately.add(text, first, ids)
+        return ids
 
     def _encode_on(self, text: str) -> list[int]:
         """The ids of `text` where it goes on after other text: without a blank before it."""
@@ -98,19 +123,16 @@ class Tokenizer:
     def prompt(self, messages: Sequence[Message]) -> Prompt:
         """The conversation as the model's template writes it, with what typed text may not do.
 
-        An answer that still has the ids it was generated as keeps them. Text in a message never
-        becomes a control token. Raises TemplateError when the template takes the conversation in
-        no form.
+        An answer that still has the ids it was generated as keeps them, unless it was thought
+        about: the template then says what stays of the thinking. Text in a message never becomes
+        a control token. Raises TemplateError when the template takes the conversation in no form.
         """
         if self.template is None:
             return self._without_template(messages)
-        marks = _Marks(messages)
+        marks = _Marks(messages, self._control)
         problem: TemplateError | None = None
         for shape, notices in _shapes(messages):
-            turns = [
-                {"role": m.role, "content": marks.protect(m, self._control, self.fingerprint)}
-                for m in shape
-            ]
+            turns = [self._turn(message, marks) for message in shape]
             try:
                 text = self.template.render(turns, **self.special_tokens)
             except TemplateError as error:
@@ -124,9 +146,49 @@ class Tokenizer:
         assert problem is not None
         raise problem
 
+    def begun(self, message: Message, thinking: bool) -> Begun:
+        """What there is of an answer that is to go on; `thinking` as its prompt says. Its text is
+        encoded where its ids are not known. Raises ValueError for another message than an answer.
+        """
+        if message.role != "assistant":
+            raise ValueError("only an answer can go on")
+        shown = Piece(message.content, message.reasoning)
+        if message.token_ids and message.vocabulary == self.fingerprint:
+            return Begun(self._without_end(message.token_ids), shown)
+        marks = _Marks([message], self._control)
+        text = marks.protect(message.content)
+        if message.reasoning:
+            opened = "" if thinking else f"{OPEN}\n"
+            closed = f"\n{CLOSE}\n\n" if message.content else ""
+            text = f"{opened}{marks.protect(message.reasoning)}{closed}{text}"
+        parts = [self._encode_on(part) for part, _ in marks.split(text)]
+        return Begun(list(itertools.chain(*parts)), shown, known=not parts)
+
+    def _turn(self, message: Message, marks: "_Marks") -> dict[str, str]:
+        """A message as templates know it; thinking has one of two names there."""
+        turn = {"role": message.role, "content": self._content(message, marks)}
+        if message.role == "assistant" and message.reasoning:
+            turn["reasoning_content"] = turn["thinking"] = marks.protect(message.reasoning)
+        return turn
+
+    def _content(self, message: Message, marks: "_Marks") -> str:
+        """The text of a message, or a mark for its ids."""
+        ids = message.token_ids
+        if not ids or message.vocabulary != self.fingerprint:
+            return marks.protect(message.content)
+        if message.reasoning or self._thought in ids:
+            return marks.protect(message.content)
+        return marks.quote(message)
+
+    def _without_end(self, ids: Sequence[int]) -> list[int]:
+        kept = list(ids)
+        while kept and kept[-1] in self.eos_ids:
+            kept.pop()
+        return kept
+
     def _without_template(self, messages: Sequence[Message]) -> Prompt:
-        marks = _Marks(messages)
-        parts = [marks.protect(m, self._control, self.fingerprint) for m in messages]
+        marks = _Marks(messages, self._control)
+        parts = [self._content(m, marks) for m in messages]
         ids, answers = self._spliced("\n".join(parts), marks)
         bos = self.backend.token_to_id(self.special_tokens.get("bos_token", ""))
         if self.add_bos and bos is not None:
@@ -140,14 +202,36 @@ class Tokenizer:
         answers = []
         for part, message in marks.split(text):
             if message is None:
-                ids += self._encode_on(part) if ids else self.encode(part)
+                ids += self._encode_part(part, first=not ids)
                 continue
-            kept = list(message.token_ids or ())
-            while kept and kept[-1] in self.eos_ids:
-                kept.pop()
+            kept = self._without_end(message.token_ids or ())
             answers.append(range(len(ids), len(ids) + len(kept)))
             ids += kept
         return ids, tuple(answers)
+
+
+class _Lately:
+    """The ids of texts that were encoded lately, REMEMBERED characters in all."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[str, bool], array[int]] = {}
+        self._size = 0
+
+    def find(self, text: str, first: bool) -> "array[int] | None":
+        """The ids of `text`, `first` of a prompt or not."""
+        ids = self._ids.pop((text, first), None)
+        if ids is not None:
+            self._ids[text, first] = ids  # the latest again
+        return ids
+
+    def add(self, text: str, first: bool, ids: "array[int]") -> None:
+        """Keep them, in place of those that were not asked for longest."""
+        self._ids[text, first] = ids
+        self._size += len(text)
+        while self._size > REMEMBERED:
+            oldest = next(iter(self._ids))
+            del self._ids[oldest]
+            self._size -= len(oldest[0])
 
 
 class _Marks:
@@ -157,20 +241,23 @@ class _Marks:
     whose ids are known. Characters that occur in no message are chosen, so nothing is mistaken.
     """
 
-    def __init__(self, messages: Sequence[Message]) -> None:
-        used = set("".join(m.content for m in messages))
+    def __init__(self, messages: Sequence[Message], control: re.Pattern[str]) -> None:
+        used = set().union(*(m.content for m in messages), *(m.reasoning for m in messages))
         unused = (chr(c) for c in itertools.chain(*PRIVATE) if chr(c) not in used)
         self._break, self._quote = itertools.islice(unused, 2)
+        self._control = control
         self._mark = re.compile(f"{self._quote}([0-9]{{1,6}}){self._quote}")
         self._answers: list[Message] = []
 
-    def protect(self, message: Message, control: re.Pattern[str], vocabulary: str) -> str:
-        """The text to hand to the template for `message`."""
-        if message.token_ids and message.vocabulary == vocabulary:
-            if message not in self._answers:
-                self._answers.append(message)
-            return f"{self._quote}{self._answers.index(message)}{self._quote}"
-        return control.sub(lambda m: m[0][:1] + self._break + m[0][1:], _whole(message.content))
+    def protect(self, text: str) -> str:
+        """`text` with no control token in it."""
+        return self._control.sub(lambda m: m[0][:1] + self._break + m[0][1:], _whole(text))
+
+    def quote(self, answer: Message) -> str:
+        """What stands for the ids of `answer`."""
+        if answer not in self._answers:
+            self._answers.append(answer)
+        return f"{self._quote}{self._answers.index(answer)}{self._quote}"
 
     def split(self, text: str) -> list[tuple[str, Message | None]]:
         """The rendered text in order: (text, None) or ("", the answer to splice in).

@@ -15,6 +15,7 @@ import tokenizers
 
 from engine.api import Progress
 from engine.child import Child
+from engine.counting import built_file
 from engine.errors import Incomplete, LoadError, first_line, heed
 from engine.gguf import tokenizer as gguf_tokenizer
 from engine.library.gguf import Header
@@ -37,7 +38,7 @@ def of_gguf(header: Header, cache: Path, progress: Report, stopped: Stopped) -> 
     Raises LoadError when it cannot be built, and Cancelled when `stopped` says so.
     """
     key = _key(header)
-    kept = cache / "tokenizers" / f"{key}.json"
+    kept = built_file(cache, key)
     backend = None
     if kept.is_file():
         with contextlib.suppress(Exception):  # a damaged copy is made again

@@ -175,13 +175,18 @@ class ScriptedSession:
     `script` holds a chunk list for each reply, an exception among them is raised at its place;
     `pause` seconds lie between two chunks. A stop ends the reply with a cancelled chunk. `auto`
     is the precision it takes where none is asked for; `precisions` are those that were asked for.
+    `spare`: how many of the oldest messages it says must go.
     """
 
     def __init__(self, *script: Sequence[Chunk | Exception], pause: float = 0.0) -> None:
         self.script = list(script)
         self.pause = pause
         self.asked: list[Sequence[Message]] = []
+        self.sampling: list[Sampling] = []
         self.drafting: list[Drafting] = []
+        self.resumed: list[bool] = []
+        self.rooms: list[int] = []
+        self.spare: int | Exception = 2
         self.choices: list[str | Path] = []
         self.loads: list[Path] = []
         self.limits: list[int | None] = []
@@ -260,11 +265,14 @@ class ScriptedSession:
         sampling: Sampling,
         drafting: Drafting,
         *,
+        resume: bool,
         stopped: Callable[[], bool],
     ) -> Iterator[Chunk]:
         self._note()
         self.asked.append(tuple(messages))
+        self.sampling.append(sampling)
         self.drafting.append(drafting)
+        self.resumed.append(resume)
         usage = Usage()
         for item in self.script.pop(0):
             if stopped():
@@ -278,6 +286,15 @@ class ScriptedSession:
             yield item
             if self.pause:
                 time.sleep(self.pause)
+
+    def measure(self, messages: Sequence[Message]) -> int:
+        return sum(len(message.content) for message in messages)
+
+    def oldest(self, messages: Sequence[Message], room: int) -> int:
+        self.rooms.append(room)
+        if isinstance(self.spare, Exception):
+            raise self.spare
+        return self.spare
 
     def close(self) -> None:
         self.closed = True

@@ -22,143 +22,12 @@ if os.environ.setdefault("QT_QPA_PLATFORM", "offscreen") == "offscreen":
 from PySide6.QtGui import QFont, QFontDatabase
 from PySide6.QtWidgets import QApplication
 
-from app import resources
-from engine.api import Chunk, Finish, Usage
+from engine.api import Usage
 from engine.errors import LoadError, Reason
-from tests import model_screens
-from tests.fakes import DRAFT, FakeShelf, ScriptedSession, chunks_of
+from tests import chat_screens, model_screens
+from tests.chat_screens import QUESTION, first_answer
+from tests.fakes import DRAFT, FakeShelf, ScriptedSession
 from tests.stage import Stage, exact
-
-QUESTION = "Why does pandas run out of memory on my 40 GB CSV?"
-SECOND = "Just the mean of one column, then. Row by row, standard library only."
-THINKING = "The file is read whole. Text columns become Python objects, so they grow."
-FIRST = (
-    "It builds the whole table in memory, and text columns grow several times. Read it in pieces."
-)
-ANSWER = '''This keeps a running total, so memory use stays flat however large the file is. \
-Rows without a number in that column are skipped and counted.
-
-```python
-import csv
-from pathlib import Path
-
-def column_mean(path: Path, column: str) -> tuple[float, int]:
-    """Mean of one CSV column, and how many rows were skipped."""
-    total, count, skipped = 0.0, 0, 0
-    with path.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            try:
-                total += float(row[column])
-                count += 1
-            except (TypeError, ValueError):
-                skipped += 1
-    if count == 0:
-        raise ValueError(f"no numbers in column {column!r}")
-    return total / count, skipped
-```
-
-A 40 GB file takes a few minutes, most of it spent reading from disk.
-'''
-LETTER = """Dear Sir or Madam,
-
-The heating in flat 4B has been off since 3 November. I have reported it *twice*.
-
-Please arrange for an engineer to come by **Friday**. I am at home:
-
-- on weekdays after 16:00,
-- on Saturday all day; call `0171 555` first.
-
-1. First the radiators
-2. then the boiler
-
-> If that is not possible, I would like to talk about a lower rent.
-
-| Day | From | To |
-|---|---|---|
-| Monday | 16:00 | 20:00 |
-| Saturday | 9:00 | 20:00 |
-"""
-
-
-def pieces(text: str, size: int = 14) -> list[str]:
-    """`text` in equal pieces."""
-    return [text[i : i + size] for i in range(0, len(text), size)]
-
-
-def first_answer() -> list[Chunk]:
-    """An answer with thinking."""
-    thought = [Chunk(reasoning=THINKING)]
-    return thought + chunks_of(pieces(FIRST))
-
-
-def varied(text: str) -> list[Chunk]:
-    """An answer whose rounds differ."""
-    made = []
-    from dataclasses import replace
-
-    from engine.api import RoundStats, Usage
-
-    usage = Usage(prompt_tokens=464, time_to_first_token=0.21)
-    pattern = (4, 4, 3, 4, 2, 4, 4, 1, 3, 4, 0, 4, 3, 2, 4)
-    for number, piece in enumerate(pieces(text)):
-        accepted = pattern[number % len(pattern)]
-        stats = RoundStats(
-            4, accepted, emitted=accepted + 1, draft_seconds=0.012, verify_seconds=0.033
-        )
-        usage = replace(usage.plus(stats), seconds=0.21 + 0.045 * (number + 1))
-        made.append(Chunk(text=piece, usage=usage, round=stats))
-    return [*made, Chunk(usage=usage, finish=Finish.STOP)]
-
-
-def main_picture(out: Path, scheme: resources.Scheme, name: str, width: int, height: int) -> None:
-    """The conversation of main-light.png."""
-    stage = Stage(out, exact(first_answer(), varied(ANSWER)), FakeShelf())
-    stage.show(scheme, width, height)
-    stage.program.models.choose_draft(str(DRAFT))
-    stage.settle(0.2)
-    stage.ask(QUESTION)
-    stage.ask(SECOND)
-    stage.program.window.composer.edit.setPlainText("Now let the caller choose the delimiter")
-    stage.program.window.composer.edit.moveCursor(
-        stage.program.window.composer.edit.textCursor().MoveOperation.End
-    )
-    stage.shoot(name)
-    stage.end()
-
-
-def answering(out: Path) -> None:
-    """While it answers, dark."""
-    chunks = varied(ANSWER)
-    stage = Stage(out, exact(first_answer(), chunks, pause=0.01), FakeShelf())
-    stage.show("dark", 1440, 900)
-    stage.program.models.choose_draft(str(DRAFT))
-    stage.settle(0.2)
-    stage.ask(QUESTION)
-    part = len(ANSWER) * 0.62
-    stage.session.pause = 0.03
-    stage.ask(SECOND, wait=lambda: len(stage.program.chat.turns[-1].text) > part)
-    stage.shoot("answering-dark")
-    stage.end()
-
-
-def narrow(out: Path) -> None:
-    """900x600, the sidebar folded and then open."""
-    stage = Stage(out, ScriptedSession(varied(LETTER)), FakeShelf())
-    stage.show("light", 900, 600)
-    stage.ask("The heating has been off for nine days. Friendly but firm, please, and short.")
-    stage.shoot("narrow")
-    stage.program.window.toggle_sidebar()
-    stage.shoot("narrow-overlay")
-    stage.end()
-
-
-def letter(out: Path) -> None:
-    """All kinds of Markdown."""
-    stage = Stage(out, ScriptedSession(varied(LETTER)), FakeShelf())
-    stage.show("light", 1440, 900)
-    stage.ask("The heating has been off for nine days. Friendly but firm, please, and short.")
-    stage.shoot("markdown")
-    stage.end()
 
 
 def first_run(out: Path) -> None:
@@ -267,15 +136,11 @@ def main(arguments: list[str]) -> None:
         font.setPointSizeF(13 * 72 / app.primaryScreen().logicalDotsPerInch())
         app.setFont(font)
     pictures: dict[str, Callable[[], None]] = {
-        "main-light": lambda: main_picture(out, "light", "main-light", 1440, 900),
-        "main-dark": lambda: main_picture(out, "dark", "main-dark", 1440, 900),
-        "answering": lambda: answering(out),
-        "narrow": lambda: narrow(out),
-        "letter": lambda: letter(out),
         "first-run": lambda: first_run(out),
         "troubled": lambda: troubled(out),
         "popovers": lambda: popovers(out),
         "precisions": lambda: precisions(out),
+        **{name: partial(draw, out) for name, draw in chat_screens.PICTURES.items()},
         **{name: partial(draw, out) for name, draw in model_screens.PICTURES.items()},
     }
     for name, draw in pictures.items():

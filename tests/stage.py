@@ -27,9 +27,17 @@ def exact(*script: Sequence[Chunk | Exception], pause: float = 0.0) -> ScriptedS
 class Stage:
     """One program, played and photographed."""
 
-    def __init__(self, out: Path, session: ScriptedSession, shelf: FakeShelf) -> None:
+    def __init__(
+        self,
+        out: Path,
+        session: ScriptedSession,
+        shelf: FakeShelf,
+        prepare: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`prepare` writes what is kept from before the program starts."""
         self.out, self.session = out, session
         os.environ["SLIPSTREAM_HOME"] = tempfile.mkdtemp()
+        prepare()
         self.program = start.build(["screens"], session_factory=lambda: session, shelf=shelf)
 
     def show(self, scheme: resources.Scheme, width: int, height: int) -> None:
@@ -38,7 +46,7 @@ class Stage:
         self.program.window.resize(width, height)
         self.program.window.show()
         self.program.window.activateWindow()
-        self.program.models.start()
+        self.program.begin()
         self.settle(0.35)
 
     def settle(self, seconds: float) -> None:
@@ -75,7 +83,7 @@ class Stage:
         """Take it down."""
         self.program.chat.stop()
         self.program.window.close()
-        self.program.worker.close()
+        self.program.worker.close(closing=self.program.history.close)
         self.program.window.deleteLater()
         QApplication.sendPostedEvents()
         self.settle(0.05)

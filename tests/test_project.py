@@ -115,7 +115,9 @@ def test_every_picture_and_page_the_readme_shows_exists():
 @pytest.mark.real_model
 @pytest.mark.parametrize("line", [x for x in commands() if x.startswith("slipstream ")])
 def test_the_readmes_terminal_commands_work(line, tmp_path):
-    """As written, with the starter model in the library."""
+    """As written, with the starter model in the library and a chat."""
+    from app.chats.conversation import ChatRecord
+    from app.chats.store import Store
     from engine.library.starter import STARTER
 
     model = Path(os.environ.get("SLIPSTREAM_TEST_MODELS", "none")) / STARTER.file
@@ -124,6 +126,10 @@ def test_the_readmes_terminal_commands_work(line, tmp_path):
     home = tmp_path / "home"
     (home / "models").mkdir(parents=True)
     (home / "models" / STARTER.file).symlink_to(model)
+    (home / "data").mkdir()
+    store = Store(home / "data" / "chats.db")
+    store.put_chat(ChatRecord("chat", "Rivers"))
+    store.close()
     (tmp_path / "prompts.jsonl").write_text('{"prompt": "Hi"}\n{"prompt": "Name a river."}\n')
     environment = os.environ | {"SLIPSTREAM_HOME": str(home), "PYTHONPATH": str(TOP)}
     if line.startswith("slipstream get "):

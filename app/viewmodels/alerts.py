@@ -1,10 +1,15 @@
-"""What went wrong, as state: the one bar above the composer shows it."""
+"""What went wrong, as state: the one bar above the composer shows it.
 
+Knows what can be done about which failure; the words of a failure come from the engine.
+"""
+
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from PySide6.QtCore import QObject, Signal
 
+from app import report, resources
 from app.viewmodels.binding import Property
 from engine.errors import Reason
 
@@ -12,32 +17,75 @@ from engine.errors import Reason
 class Action(StrEnum):
     """What a bar's button does."""
 
-    NONE = "none"
     NEW_CHAT = "new_chat"
+    USE_SHORTER_CONTEXT = "use_shorter_context"
+    NO_DRAFT = "no_draft"
+    CHOOSE_MODEL = "choose_model"
+    OPEN_LOG = "open_log"
+    LOAD_CHATS_MODEL = "load_chats_model"
+
+
+# What helps, by the engine's code; where nothing stands here, the sentence says what helps, or
+# nothing does.
+HELP: dict[Action, tuple[str, ...]] = {
+    Action.NEW_CHAT: ("context_full", "context_reached", "foreign_token"),
+    Action.USE_SHORTER_CONTEXT: ("no_memory", "no_memory_loading"),
+    Action.NO_DRAFT: ("no_memory", "draft_failed", "draft_lacks_token", "draft_context_full"),
+    Action.CHOOSE_MODEL: (
+        *("no_target", "cannot_answer", "cannot_load", "load_failed", "not_a_number"),
+        *("template_refused", "template_long", "template_slow", "template_crashed"),
+        *("file_missing", "file_damaged", "file_cut_off", "file_empty", "file_unreadable"),
+        *("tensor_missing", "tensor_damaged", "no_tokenizer", "tokenizer_damaged", "pickle"),
+        *("custom_code", "gguf_damaged", "gguf_cut_off", "gguf_architecture", "cannot_run"),
+    ),
+    Action.OPEN_LOG: ("unforeseen", "tokenizer_crashed"),
+}
 
 
 @dataclass(frozen=True)
 class Alert:
-    """A sentence and what can be done."""
+    """A sentence, what can be done, and the engine's own words where it was the engine's."""
 
     text: str
-    action: Action = Action.NONE
+    actions: tuple[Action, ...] = ()
+    reason: Reason | None = None
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """Code and values; empty where there are none."""
+        if self.reason is None:
+            return ()
+        values = (f"{name}: {value}" for name, value in self.reason.values.items())
+        return (self.reason.code, *values)
 
 
 class Alerts(QObject):
-    """The one alert that is shown, or None."""
+    """The one alert that is shown, or None.
+
+    `private` tells what must not stand in a report: the texts of the chat that is open.
+    """
 
     current_changed = Signal(object)
     current = Property[Alert | None](None)
 
-    def show(self, text: str, action: Action = Action.NONE) -> None:
-        """Show a sentence in place of the one before."""
-        self.current = Alert(text, action)
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.private: Callable[[], Iterable[str]] = lambda: ()
 
-    def show_reason(self, reason: Reason, action: Action = Action.NONE) -> None:
-        """Show what the engine says."""
-        self.show(reason.text, action)
+    def show(self, text: str, *actions: Action) -> None:
+        """Show a sentence in place of the one before."""
+        self.current = Alert(text, actions)
+
+    def show_reason(self, reason: Reason, *actions: Action) -> None:
+        """Show what the engine says; without `actions`, with those that help."""
+        helpful = tuple(action for action, codes in HELP.items() if reason.code in codes)
+        self.current = Alert(resources.translate(reason), actions or helpful, reason)
 
     def dismiss(self) -> None:
         """Take the bar away."""
         self.current = None
+
+    def report(self) -> str:
+        """What a bug report needs of the alert that is shown: no chat text and no token."""
+        details = self.current.details if self.current is not None else ()
+        return report.report(details, self.private())

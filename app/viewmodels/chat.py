@@ -1,67 +1,45 @@
 """The conversation: turns, what is being answered, how full the context is.
 
-Decides what is sent to the engine and what becomes of an answer that ends early. Knows no
-widget; the words of a failure come from the engine.
+Decides what is sent to the engine and what becomes of an answer that ends early, and has what is
+said kept as it is said. Knows no widget; the words of a failure come from the engine.
 """
 
 import time
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QObject, Signal
 
+from app.chats.conversation import Attachment, ChatRecord, Choices, Entry, branch, new_id, versions
 from app.viewmodels.alerts import Action, Alerts
-from app.viewmodels.binding import Property
+from app.viewmodels.binding import Property, Throttle
+from app.viewmodels.history import History
 from app.viewmodels.models import Models
+from app.viewmodels.turns import Turn, turn_of
 from app.worker import Job, Worker
-from engine.api import Chunk, Finish, Message, Progress, Role, RoundStats, Sampling, Usage
+from engine.api import Chunk, Finish, Message, RoundStats, Sampling
 from engine.errors import Reason
 
 TITLE_LENGTH = 80
+SAVE_MS = 1000
+ROOM = 0.25  # of the context is made free when the oldest messages are left out
+SUMMARY_TOKENS = 400
 
 
-@dataclass
-class Turn:
-    """One message as it is shown; `usage`, `thinking` (seconds) and below only for answers."""
+@dataclass(frozen=True)
+class Overflow:
+    """The chat does not fit: the tokens it would need, and what there is."""
 
-    id: int
-    role: Role
-    text: str = ""
-    model: str = ""
-    reasoning: str = ""
-    thinking: float | None = None
-    notices: list[Reason] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
-    drafted: bool = False
-    prefilled: Progress | None = None
-    running: bool = False
-    finish: Finish | None = None
-    failed: bool = False
-    problem: Reason | None = None
-    token_ids: list[int] = field(default_factory=list)
-    token_ids_exact: bool = True
-    vocabulary: str = ""
+    needed: int
+    context: int
 
-    def message(self) -> Message:
-        """The turn as the engine takes it; ids only where they spell the text."""
-        if self.role == "assistant" and self.token_ids and self.token_ids_exact:
-            ids = tuple(self.token_ids)
-            return Message(self.role, self.text, token_ids=ids, vocabulary=self.vocabulary)
-        return Message(self.role, self.text)
 
-    def add(self, chunk: Chunk) -> None:
-        """Take in one round."""
-        self.text += chunk.text
-        self.reasoning += chunk.reasoning
-        self.token_ids += chunk.token_ids
-        self.token_ids_exact &= chunk.token_ids_exact
-        if chunk.finish in (Finish.MEMORY, Finish.CONTEXT):
-            self.problem = next(iter(chunk.notices), None)
-        else:
-            self.notices += chunk.notices
-        self.usage = chunk.usage
-        self.prefilled = chunk.prefilled
-        self.finish = chunk.finish or self.finish
+@dataclass(frozen=True)
+class _Question:
+    """What is to be asked again once there is room."""
+
+    text: str
+    attachments: tuple[Attachment, ...]
 
 
 class Chat(QObject):
@@ -72,92 +50,313 @@ class Chat(QObject):
     turn_ended = Signal(object)  # Turn
     turn_removed = Signal(object)  # Turn
     rounds_added = Signal(object)  # list[RoundStats]
-    question_returned = Signal(str)
+    question_returned = Signal(str, tuple)  # its text, tuple[Attachment, ...]
     cleared = Signal()
+    opened = Signal()  # other turns are shown
     answered = Signal()  # an answer ended, however
     title_changed = Signal(object)
     answering_changed = Signal(object)
     can_send_changed = Signal(object)
     used_changed = Signal(object)
+    choices_changed = Signal(object)
+    chat_id_changed = Signal(object)
+    overflow_changed = Signal(object)
 
     title = Property[str]("")
     answering = Property[bool](False)
     can_send = Property[bool](False)
     used = Property[int](0)
+    choices = Property[Choices](Choices())
+    chat_id = Property[str]("")  # empty before the first question
+    overflow = Property[Overflow | None](None)
 
     def __init__(
-        self, worker: Worker, models: Models, alerts: Alerts, parent: QObject | None = None
+        self,
+        worker: Worker,
+        models: Models,
+        alerts: Alerts,
+        history: History,
+        parent: QObject | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(parent)
-        self._worker = worker
-        self._models = models
-        self._alerts = alerts
-        self._ids = count(1)
+        self._worker, self._models, self._alerts = worker, models, alerts
+        self._history, self._clock = history, clock
+        self._record: ChatRecord | None = None
+        self._awaited = ""  # the chat that was asked for
+        self._entries: dict[str, Entry] = {}  # all versions, in the order of writing
         self._turns: list[Turn] = []
         self._answer: Turn | None = None
         self._thought_since: float | None = None
+        self._pending: _Question | None = None  # waits for room
+        self._summary: str | None = None  # of the oldest messages, while it is written
+        self._summed = ""  # the last of those messages
+        self._then: Callable[[int], None] = self._left_out_till
+        self._saving = Throttle(SAVE_MS, self._save_answer, self)
         self.title = self.tr("New chat")
         worker.pieces.connect(self._take)
         worker.finished.connect(self._finished)
         worker.failed.connect(self._failed)
+        history.opened.connect(self._opened)
+        history.failed.connect(alerts.show_reason)
+        history.noticed.connect(alerts.show_reason)
         models.loaded_changed.connect(self._settle)
         models.loading_changed.connect(self._settle)
+        models.draft_changed.connect(self._follow_models)
+
+    # What is shown
 
     @property
     def turns(self) -> tuple[Turn, ...]:
         """All turns, oldest first."""
         return tuple(self._turns)
 
-    def send(self, text: str) -> bool:
+    @property
+    def record(self) -> ChatRecord | None:
+        """The chat as lists show it; None before its first question."""
+        return self._record
+
+    def new_chat(self) -> None:
+        """Start afresh, with the last chat's sampling and system prompt left behind."""
+        self._leave()
+        self._record, self.chat_id = None, ""
+        self.choices = Choices()
+        self.title = self.tr("New chat")
+        self.cleared.emit()
+
+    def open(self, record: ChatRecord) -> None:
+        """Show a chat that is kept."""
+        if record.id != self.chat_id:
+            self._awaited = record.id
+            self._history.open(record)
+
+    def rename(self, title: str) -> None:
+        """Give the chat another title."""
+        if self._record is not None and title.strip():
+            self._put_chat(title=title.strip())
+
+    def pin(self, on: bool) -> None:
+        """Keep the chat at the top of the list, or no longer."""
+        if self._record is not None:
+            self._put_chat(pinned=on)
+
+    def choose(self, choices: Choices) -> None:
+        """Set what belongs to this chat: system prompt, sampling, what is left out."""
+        self.choices = choices
+        if self._record is not None:
+            self._put_chat()
+
+    def show_version(self, name: str) -> None:
+        """Show this version of a message, and what followed it."""
+        chosen = self._entries.get(name)
+        if chosen is None or self.answering:
+            return
+        for other in versions(list(self._entries.values()), chosen):
+            self._entries[other.id] = replace(other, chosen=other.id == name)
+        self._history.choose(name)
+        self._show_branch()
+
+    # What is asked
+
+    def send(self, text: str, attachments: Sequence[Attachment] = ()) -> bool:
         """Ask; whether it was sent. An empty message, or one while it answers, is not."""
         text = text.strip()
-        if not text or not self.can_send or self._models.loaded is None:
+        if not (text or attachments) or not self._is_ready():
             return False
         self._alerts.dismiss()
-        if not self._turns:
-            self.title = _title(text)
-        self._add(Turn(next(self._ids), "user", text))
-        messages = [turn.message() for turn in self._turns]
-        self._answer = self._new_answer()
-        self._add(self._answer)
-        self.answering = True
-        self._settle()
-        self._worker.reply(messages, Sampling(), self._models.drafting)
+        self.overflow = None
+        question = self._new_turn("user", self._last(), text=text, attachments=tuple(attachments))
+        self._ask(question)
         return True
+
+    def edit(self, name: str, text: str) -> bool:
+        """Ask something else in place of a question; what was there stays as a version."""
+        turn = self._turn(name)
+        if turn is None or turn.role != "user" or not text.strip() or not self._is_ready():
+            return False
+        self._cut(turn)
+        self._ask(self._new_turn("user", turn.parent, text=text, attachments=turn.attachments))
+        return True
+
+    def regenerate(self, name: str, *, same: bool = False) -> None:
+        """Answer anew, `same` with the seed of this answer; it stays as a version."""
+        turn = self._turn(name)
+        if turn is None or turn.role != "assistant" or not self._is_ready():
+            return
+        self._cut(turn)
+        self._reply(self._new_answer(turn.parent), seed=turn.usage.seed if same else None)
+
+    def resume(self, name: str) -> None:
+        """Go on with the last answer, which ended early, as if it had not."""
+        turn = self._turn(name)
+        if turn is None or turn is not self._turns[-1] or not turn.ended_early:
+            return
+        if not self._is_ready():
+            return
+        turn.before, turn.finish, turn.problem, turn.state = turn.usage, None, None, "done"
+        self._reply(turn, seed=turn.usage.seed, resume=True)
 
     def stop(self) -> None:
         """End the answer, or the loading of a model."""
         if self.answering or self._models.busy or self._models.choosing:
             self._worker.stop()
 
-    def new_chat(self) -> None:
-        """Start afresh; an answer that runs is stopped and dropped."""
-        if self.answering:
-            self._worker.stop_reply()
-        self._answer = None
-        self._turns = []
-        self._alerts.dismiss()
-        self.title = self.tr("New chat")
-        self.used = 0
-        self.cleared.emit()
+    # When the context is full
 
-    def _new_answer(self) -> Turn:
+    def drop_oldest(self) -> None:
+        """Leave the oldest messages out of what the model is shown, and ask again."""
+        self._make_room(self._left_out_till)
+
+    def summarise(self) -> None:
+        """Have the oldest messages summarised, show the model that instead, and ask again."""
+        self._make_room(self._summarise_till)
+
+    def dismiss_overflow(self) -> None:
+        """Leave it as it is."""
+        self.overflow = None
+        self._return_pending()
+
+    def _make_room(self, then: Callable[[int], None]) -> None:
+        if self.overflow is None or not self._is_ready():
+            return
+        context = self._models.context or self.overflow.context
+        self.overflow = None
+        self.answering = True
+        self._then = then
+        self._settle()
+        self._worker.oldest(self._messages(self._pending), round(ROOM * context))
+
+    def _left_out_till(self, count: int) -> None:
+        """The oldest `count` messages that the model was shown are shown to it no more."""
+        shown = self._shown()
+        if not count or count > len(shown):
+            self._too_long()
+            return
+        self.choose(replace(self.choices, left_out=shown[count - 1].id, summary=""))
+        self._ask_again()
+
+    def _summarise_till(self, count: int) -> None:
+        shown = self._shown()
+        if not count or count > len(shown):
+            self._too_long()
+            return
+        self._summary, self._summed = "", shown[count - 1].id
+        told = self._told(shown[:count])
+        wish = self.tr(
+            "Summarise this conversation in at most 200 words, so that it can go on without the "
+            "messages above. Keep names, numbers, decisions and open questions."
+        )
+        self._worker.reply(
+            [*told, Message("user", wish)],
+            Sampling(temperature=0.0, max_tokens=SUMMARY_TOKENS),
+            self._models.drafting,
+        )
+
+    def _too_long(self) -> None:
+        self.answering = False
+        self._settle()
+        self._alerts.show(self.tr("The last message alone fills the context."))
+        self._return_pending()
+
+    def _ask_again(self) -> None:
+        """What waited for room is asked now; a full chat without a question just has room."""
+        pending, self._pending = self._pending, None
+        self.answering = False
+        self._settle()
+        if pending is not None:
+            self.send(pending.text, pending.attachments)
+
+    def _return_pending(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self.question_returned.emit(pending.text, pending.attachments)
+
+    # How a question becomes an answer
+
+    def _ask(self, question: Turn) -> None:
+        if self._record is None:
+            self._begin_chat(_title(question))
+        self._put_chat(changed=self._clock())
+        self._add(question)
+        self._reply(self._new_answer(question.id))
+
+    def _reply(self, answer: Turn, *, seed: int | None = None, resume: bool = False) -> None:
+        """Have the shown turns answered into `answer`."""
+        messages = self._messages()
+        answer.running, answer.left_out = True, len(self._turns) - len(self._shown())
+        if not resume:
+            self._add(answer)
+        self._answer = answer
+        self.answering = True
+        self._settle()
+        self._keep(answer)
+        sampling = self.choices.sampling
+        if seed is not None:
+            sampling = replace(sampling, seed=seed)
+        self._worker.reply(messages, sampling, self._models.drafting, resume=resume)
+        if resume:
+            self.turn_grew.emit(answer)
+
+    def _messages(self, pending: _Question | None = None) -> list[Message]:
+        """What the model is told: the system prompt, a summary, and what is not left out."""
+        told = self._told(self._shown())
+        if pending is not None:
+            asked = Turn("", "user", pending.text, attachments=pending.attachments)
+            told.append(asked.message())
+        return told
+
+    def _told(self, turns: Sequence[Turn]) -> list[Message]:
+        parts = [self.choices.system.strip()]
+        if self.choices.summary:
+            heading = self.tr("What was said before, in short:")
+            parts.append(f"{heading}\n{self.choices.summary}")
+        system = "\n\n".join(filter(None, parts))
+        return [Message("system", system)] * bool(system) + [turn.message() for turn in turns]
+
+    def _shown(self) -> list[Turn]:
+        """The turns that the model is shown."""
+        last = self.choices.left_out
+        at = next((i for i, turn in enumerate(self._turns) if turn.id == last), -1)
+        return self._turns[at + 1 :]
+
+    def _new_turn(self, role: str, parent: str | None, **values: object) -> Turn:
+        turn = Turn(new_id(), role, parent=parent, written=self._clock(), **values)  # type: ignore[arg-type]
+        siblings = (entry.id for entry in self._entries.values() if entry.parent == parent)
+        turn.versions = (*siblings, turn.id)
+        return turn
+
+    def _new_answer(self, question: str | None) -> Turn:
         loaded = self._models.loaded
-        return Turn(
-            next(self._ids),
+        return self._new_turn(
             "assistant",
+            question,
             model=self._models.target_name,
             drafted=self._models.draft != "none",
             vocabulary=loaded.vocabulary if loaded else "",
-            running=True,
         )
 
     def _add(self, turn: Turn) -> None:
         self._turns.append(turn)
+        self._keep(turn)
+        self._history.choose(turn.id)
         self.turn_added.emit(turn)
+
+    def _cut(self, turn: Turn) -> None:
+        """Take `turn` and all behind it off the screen; they stay as versions."""
+        at = self._turns.index(turn)
+        gone, self._turns = self._turns[at:], self._turns[:at]
+        for sibling in turn.versions:
+            self._entries[sibling] = replace(self._entries[sibling], chosen=False)
+        for one in reversed(gone):
+            self.turn_removed.emit(one)
+
+    # What comes from the engine
 
     def _take(self, chunks: list[Chunk]) -> None:
         """Add what came since the last time; pieces of a dropped answer are dropped too."""
+        if self._summary is not None:
+            self._summary += "".join(chunk.text for chunk in chunks)
+            return
         turn = self._answer
         if turn is None:
             return
@@ -165,10 +364,17 @@ class Chat(QObject):
             self._time_thinking(turn, chunk)
             turn.add(chunk)
         self.used = max(self.used, turn.usage.prompt_tokens + turn.usage.tokens)
+        self._compare(turn)
         rounds: list[RoundStats] = [c.round for c in chunks if c.round is not None]
         if rounds:
             self.rounds_added.emit(rounds)
         self.turn_grew.emit(turn)
+        self._saving.soon()
+
+    def _compare(self, turn: Turn) -> None:
+        plain, speed = self._models.plain_speed, turn.usage.tokens_per_second
+        if turn.usage.drafted and plain and speed:
+            turn.times_plain = speed / plain
 
     def _time_thinking(self, turn: Turn, chunk: Chunk) -> None:
         now = time.monotonic()
@@ -178,23 +384,46 @@ class Chat(QObject):
             turn.thinking = now - self._thought_since
 
     def _finished(self, job: Job, result: object) -> None:
-        if job is Job.REPLY:
+        if job is Job.MEASURE and isinstance(result, int):
+            self._then(result)
+        elif job is Job.MEASURE:  # stopped
+            self._too_little()
+        elif job is Job.REPLY and self._summary is not None:
+            self._summed_up()
+        elif job is Job.REPLY:
             turn = self._answer
             self._end()
             if turn is not None:
                 self._explain(turn)
 
     def _failed(self, job: Job, reason: Reason) -> None:
-        if job is Job.REPLY:
+        if job is Job.MEASURE or (job is Job.REPLY and self._summary is not None):
+            self._too_little()
+            self._alerts.show_reason(reason)
+        elif job is Job.REPLY:
             turn = self._answer
             if turn is not None:
-                turn.failed = True
-            self._end()
-            if turn is not None:
-                full = reason.code.startswith("context")
-                self._alerts.show_reason(reason, Action.NEW_CHAT if full else Action.NONE)
+                turn.state = "failed"
+            self._end(full=_overflow(reason))
+            if turn is not None and self.overflow is None:
+                self._alerts.show_reason(reason)
 
-    def _end(self) -> None:
+    def _too_little(self) -> None:
+        """No room was made; the question goes back."""
+        self._summary = None
+        self.answering = False
+        self._settle()
+        self._return_pending()
+
+    def _summed_up(self) -> None:
+        summary, self._summary = (self._summary or "").strip(), None
+        if not summary:
+            self._too_little()
+            return
+        self.choose(replace(self.choices, left_out=self._summed, summary=summary))
+        self._ask_again()
+
+    def _end(self, full: Overflow | None = None) -> None:
         turn, self._answer = self._answer, None
         self._thought_since = None
         self.answering = False
@@ -202,41 +431,151 @@ class Chat(QObject):
         if turn is not None:
             turn.running = False
             self._models.measured(turn.usage)
+            self._keep(turn)
             self.turn_ended.emit(turn)
             if turn.finish in (None, Finish.CANCELLED, Finish.CONTEXT, Finish.MEMORY):
-                self._return_unanswered(turn)
+                self._return_unanswered(turn, full)
         self.answered.emit()
 
-    def _return_unanswered(self, turn: Turn) -> None:
+    def _return_unanswered(self, turn: Turn, full: Overflow | None) -> None:
         """A question that got no answer goes back to where it was written, and is not sent
         again with the next one."""
-        if turn.text or turn.reasoning:
+        if turn.text or turn.reasoning or len(turn.versions) > 1:
             return
         question = self._turns[-2]
         self._turns = self._turns[:-2]
-        self.turn_removed.emit(turn)
-        self.turn_removed.emit(question)
-        self.question_returned.emit(question.text)
+        for gone in (turn, question):
+            self._entries.pop(gone.id, None)
+            self.turn_removed.emit(gone)
+        self._history.drop(question.id)
+        if full is None:
+            self.question_returned.emit(question.text, question.attachments)
+        else:
+            self._pending = _Question(question.text, question.attachments)
+            self._show_overflow(full)
         if not self._turns:
             self.title = self.tr("New chat")
 
     def _explain(self, turn: Turn) -> None:
         """Say why an answer ended early, where it was not the user's or the model's will."""
-        if turn.finish not in (Finish.MEMORY, Finish.CONTEXT):
-            return
-        if turn.problem is not None:
+        if turn.finish is Finish.CONTEXT:
+            used = turn.usage.prompt_tokens + turn.usage.tokens
+            self._show_overflow(Overflow(used, self._models.context or used))
+        elif turn.finish is Finish.MEMORY and turn.problem is not None:
             self._alerts.show_reason(turn.problem, Action.NEW_CHAT)
         elif turn.finish is Finish.MEMORY:
             self._alerts.show(self.tr("Memory ran out. The text is kept."), Action.NEW_CHAT)
-        else:
-            self._alerts.show(self.tr("The model's context is full."), Action.NEW_CHAT)
+
+    def _show_overflow(self, full: Overflow) -> None:
+        """Ask what to do, or do what the settings say, which is then said in the chat."""
+        self.overflow = full
+        match getattr(self._models.settings, "overflow", "ask"):
+            case "drop":
+                self.drop_oldest()
+            case "summarise":
+                self.summarise()
+            case "stop":
+                self.dismiss_overflow()
+
+    # What is kept
+
+    def _begin_chat(self, title: str) -> None:
+        now = self._clock()
+        self._record = ChatRecord(new_id(), title, made=now, changed=now, choices=self.choices)
+        self.chat_id, self.title = self._record.id, title
+        self._follow_models()
+
+    def _put_chat(self, **changes: object) -> None:
+        assert self._record is not None
+        self._record = replace(self._record, choices=self.choices, **changes)  # type: ignore[arg-type]
+        self.title = self._record.title
+        self._history.put_chat(self._record)
+
+    def _follow_models(self, *_: object) -> None:
+        """A chat remembers what it was last answered with."""
+        models = self._models
+        if self._record is not None and models.loaded is not None:
+            self.choices = replace(self.choices, target=models.target_key, draft=models.draft)
+
+    def _keep(self, turn: Turn) -> None:
+        entry = turn.entry(self.chat_id)
+        self._entries[turn.id] = entry
+        self._history.put(entry)
+
+    def _save_answer(self) -> None:
+        if self._answer is not None:
+            self._keep(self._answer)
+
+    def _leave(self) -> None:
+        """Another chat comes: an answer that runs is stopped, and what came of it is kept."""
+        turn, self._answer = self._answer, None
+        if self.answering:
+            self._worker.stop_reply()
+        if turn is not None:
+            turn.running, turn.finish = False, Finish.CANCELLED
+            self._keep(turn)
+        self._awaited, self._pending, self._summary = "", None, None
+        self._turns, self._entries = [], {}
+        self._alerts.dismiss()
+        self.overflow = None
+        self.used = 0
+
+    def _opened(self, record: ChatRecord, entries: list[Entry]) -> None:
+        if record.id != self._awaited:
+            return
+        self._leave()
+        self._record, self.chat_id = record, record.id
+        self._entries = {entry.id: entry for entry in entries}
+        self.choices, self.title = record.choices, record.title
+        self._show_branch()
+        self._turn_to_models(record.choices)
+
+    def _turn_to_models(self, choices: Choices) -> None:
+        """Draft as this chat last did; another target is loaded only if the user wants it."""
+        models = self._models
+        if choices.target == models.target_key and choices.draft is not None:
+            models.choose_draft(choices.draft)
+        elif choices.target and models.has(choices.target):
+            said = self.tr("This chat was answered by {model}.")
+            said = said.format(model=models.name_of(choices.target))
+            self._alerts.show(said, Action.LOAD_CHATS_MODEL)
+
+    def _show_branch(self) -> None:
+        held = list(self._entries.values())
+        siblings: dict[str | None, list[str]] = {}
+        for entry in held:
+            siblings.setdefault(entry.parent, []).append(entry.id)
+        self._turns = [turn_of(entry, tuple(siblings[entry.parent])) for entry in branch(held)]
+        answers = [turn for turn in self._turns if turn.role == "assistant"]
+        last = answers[-1].usage if answers else None
+        self.used = last.prompt_tokens + last.tokens if last else 0
+        self.opened.emit()
+
+    def _turn(self, name: str) -> Turn | None:
+        return next((turn for turn in self._turns if turn.id == name), None)
+
+    def _last(self) -> str | None:
+        return self._turns[-1].id if self._turns else None
+
+    def _is_ready(self) -> bool:
+        return self.can_send and self._models.loaded is not None
 
     def _settle(self, *_: object) -> None:
         models = self._models
         self.can_send = models.loaded is not None and not models.busy and not self.answering
 
 
-def _title(question: str) -> str:
-    """The first line of a question, cut at a word."""
-    line = question.splitlines()[0]
+def _overflow(reason: Reason) -> Overflow | None:
+    """That the question did not fit, in numbers."""
+    needed, context = (reason.values.get(name) for name in ("needed", "context"))
+    if reason.code != "context_full" or not isinstance(needed, int):
+        return None
+    return Overflow(needed, context if isinstance(context, int) else needed)
+
+
+def _title(question: Turn) -> str:
+    """The first line of a question, cut at a word; else the name of what came with it."""
+    line = next(iter(question.text.splitlines()), "")
+    if not line and question.attachments:
+        line = question.attachments[0].name
     return line if len(line) <= TITLE_LENGTH else f"{line[:TITLE_LENGTH].rsplit(' ', 1)[0]} …"

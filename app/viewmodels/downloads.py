@@ -13,7 +13,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from app import paths, places
+from app import paths, places, resources
 from app.places import Wanted
 from app.settings import Settings
 from app.viewmodels import words
@@ -241,7 +241,7 @@ class Downloads(QObject):
             return
         share = next((item.share for item in self.items if item.key == key), 0.0)
         name, locked = self._errands[key].name, reason.code in LOCKED
-        self._put(Download(key, name, Phase.FAILED, reason.text, share, locked))
+        self._put(Download(key, name, Phase.FAILED, resources.translate(reason), share, locked))
         self._next()
 
     def _rest(self, key: str) -> None:

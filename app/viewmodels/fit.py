@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QCoreApplication, QObject, Signal
 
+from app import resources
 from app.viewmodels import words
 from app.viewmodels.binding import Property
 from engine.fit import CHUNK, Fit, Pair, Parts, Room
@@ -144,7 +145,7 @@ class Fitting(QObject):
         limit = self._pair.target.context or self._pair.context
         self.view = View(
             word=fit.word,
-            reason=fit.reason.text,
+            reason=resources.translate(fit.reason),
             bars=tuple(_bar(fit) for fit in fits),
             legend=_legend(fits),
             context=self._pair.context,
@@ -223,7 +224,7 @@ def _bar(fit: Fit) -> Bar:
         total,
         max(total, used),
         over > 0,
-        f"{fit.room.name}: {amount}. {said}. {fit.reason.text}",
+        f"{fit.room.name}: {amount}. {said}. {resources.translate(fit.reason)}",
     )
 
 
@@ -241,4 +242,9 @@ def _within(parts: list[Part], total: int, over: int) -> tuple[Part, ...]:
 
 
 def _way(way: WayOut) -> Way:
-    return Way(way.code, way.text.text, way.fit.word, way.fit.reason.text)
+    return Way(
+        way.code,
+        resources.translate(way.text),
+        way.fit.word,
+        resources.translate(way.fit.reason),
+    )

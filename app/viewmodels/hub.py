@@ -11,7 +11,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from app import paths, places
+from app import paths, places, resources
 from app.hub_token import Source, Tokens
 from app.places import Wanted
 from app.viewmodels import hub_words, words
@@ -361,13 +361,14 @@ class Hub(QObject):
             rows.insert(0, Row(self.query, self.query, "", self.tr("Look for this very name")))
         self.results = tuple(rows)
         nothing = self.tr("The hub has no model for “{text}”.").format(text=self.query)
-        self.said = reason.text if reason is not None else "" if rows else nothing
+        self.said = resources.translate(reason) if reason is not None else "" if rows else nothing
 
     def _show_seen(self, seen: _Seen | None, reason: Reason | None) -> None:
         detail = self.detail
         assert detail is not None
         if seen is None:
-            said, code = (reason.text, reason.code) if reason is not None else ("", "")
+            said = resources.translate(reason) if reason is not None else ""
+            code = reason.code if reason is not None else ""
             self.detail = replace(
                 detail, reading=False, waiting="", problem=said, locked=code in LOCKED
             )
@@ -387,7 +388,7 @@ class Hub(QObject):
         assert made is not None
         self._wanted = place.wanted
         fits = space is not None and space.fits
-        said = place.reason.text if place.reason is not None else ""
+        said = resources.translate(place.reason) if place.reason is not None else ""
         self.detail = replace(
             detail,
             size=hub_words.size(made),

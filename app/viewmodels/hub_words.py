@@ -2,6 +2,7 @@
 
 from PySide6.QtCore import QCoreApplication
 
+from app import resources
 from app.viewmodels import words
 from app.viewmodels.rows import Row
 from engine.library import formats, hub, plan
@@ -35,7 +36,7 @@ def about(found: Found) -> str:
 def refusal(found: Found) -> str:
     """Why its weights cannot run here, where the hub says of what kind they are; else nothing."""
     reason = formats.refusal(found.quantisation)
-    return reason.text.rstrip(".") if reason is not None else ""
+    return resources.translate(reason).rstrip(".") if reason is not None else ""
 
 
 def _downloads(count: int) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.settings import Settings
+from app.setting import Value
+from app.settings import Settings, changed
 from app.viewmodels import precisions, words
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Property
@@ -226,9 +227,10 @@ class Models(QObject):
         if key in self._running(loaded).drafts:
             self._learn(Trial(key, speed, usage.tokens, usage.acceptance_rate))
 
-    def show_sidebar(self, wanted: bool) -> None:
-        """Whether the sidebar stands beside the chat where there is room."""
-        self._remember(replace(self.settings, sidebar=wanted))
+    def set(self, name: str, value: Value) -> None:
+        """Give a setting of the table another value."""
+        self._remember(changed(self.settings, name, value))
+        self._show_running()
 
     @property
     def busy(self) -> bool:
@@ -260,6 +262,20 @@ class Models(QObject):
         if self.draft == NONE:
             return ""
         return self.tr("repeats") if self.draft == NGRAM else self._name(Path(self.draft))
+
+    def has(self, key: str) -> bool:
+        """Whether the model at path `key` is here and can be a target."""
+        return any(str(e.path) == key and _usable(e) for e in self._entries)
+
+    def name_of(self, key: str) -> str:
+        """What the model at path `key` is called."""
+        return self._name(Path(key))
+
+    @property
+    def plain_speed(self) -> float | None:
+        """Tokens per second of the running target without a draft, as last measured here."""
+        plain = self._known.get(NONE)
+        return plain.tokens_per_second if plain is not None else None
 
     @property
     def drafting(self) -> Drafting:

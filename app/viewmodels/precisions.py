@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QCoreApplication
 
+from app import resources
 from app.settings import PRECISIONS
 from app.viewmodels import words
 from app.viewmodels.rows import Row
@@ -135,4 +136,4 @@ def _tooltip(found: Estimate, context: int) -> str:
         cache=words.gibibytes(found.cache),
         precision=found.cache_precision,
     )
-    return f"{parts}\n{found.reason.text}" if found.reason else parts
+    return f"{parts}\n{resources.translate(found.reason)}" if found.reason else parts

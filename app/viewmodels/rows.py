@@ -7,6 +7,7 @@ from typing import Literal
 
 from PySide6.QtCore import QCoreApplication
 
+from app import resources
 from app.viewmodels import words
 from app.viewmodels.shelf import Gettable
 from engine import measured
@@ -156,7 +157,11 @@ def _draft_row(entry: Entry, known: Drafts) -> Row:
         return Row(key, name, "", _tr("Loading"), checked=checked)
     if verdict is None:
         return Row(key, name, "", _tr("Checking the vocabulary"), checked=checked)
-    advice = [reason.text for reason in (verdict.reason, verdict.detail) if reason is not None]
+    advice = [
+        resources.translate(reason)
+        for reason in (verdict.reason, verdict.detail)
+        if reason is not None
+    ]
     tried = verdict if found is None else measured.verdict(verdict, found)
     row = _judged(key, name, tried, (_over(found), *advice), checked, found)
     return _fitted(row, known.fits.get(key))
@@ -170,7 +175,7 @@ def _offer_row(gettable: Gettable, known: Drafts) -> Row:
     # what belongs together is not broken over two lines
     size = None if offer.size is None else words.gigabytes(offer.size).replace(" ", "\u00a0")
     terms = ", ".join(part for part in (size, offer.licence) if part)
-    detail = verdict.detail.text if verdict.detail else ""
+    detail = resources.translate(verdict.detail) if verdict.detail else ""
     row = _judged(key, offer.name, verdict, (offer.repository, terms, detail), False, None)
     told = f"{row.detail}; {terms}" if terms else row.detail
     return replace(_fitted(row, known.fits.get(key)), detail=told, action="get", aside="")
@@ -185,8 +190,9 @@ def _judged(
     found: Measurement | None,
 ) -> Row:
     """A row with its verdict; the tooltip says it and `more` in full."""
-    word, detail = _split(verdict.reason.text)
-    said = dict.fromkeys((name, verdict.reason.text, *more))
+    reason = resources.translate(verdict.reason)
+    word, detail = _split(reason)
+    said = dict.fromkeys((name, reason, *more))
     tooltip = "\n".join(line for line in said if line)
     return Row(key, name, word, detail, _TONES[verdict.level], tooltip, checked, _speed(found))
 
@@ -194,7 +200,7 @@ def _judged(
 def _fitted(row: Row, fit: Fit | None) -> Row:
     if fit is None:
         return row
-    return replace(row, fit=fit.reason.text, fit_tone=_FIT_TONES[fit.word])
+    return replace(row, fit=resources.translate(fit.reason), fit_tone=_FIT_TONES[fit.word])
 
 
 def _speed(found: Measurement | None) -> str:
@@ -223,8 +229,8 @@ def _rank(entry: Entry, known: Drafts) -> tuple[float, int]:
 
 
 def _refused(key: str, name: str, reason: Reason, detail: Reason | None = None) -> Row:
-    word, rest = _split(reason.text)
-    return Row(key, name, word, rest, "refused", tooltip=(detail or reason).text)
+    word, rest = _split(resources.translate(reason))
+    return Row(key, name, word, rest, "refused", tooltip=resources.translate(detail or reason))
 
 
 def _broken(entry: Entry, problem: Reason) -> Row:

@@ -11,8 +11,9 @@ from PySide6.QtCore import QObject, Signal
 
 from app.viewmodels import words
 from app.viewmodels.binding import Property, Throttle
-from app.viewmodels.chat import Chat, Turn
+from app.viewmodels.chat import Chat
 from app.viewmodels.models import NGRAM, NONE, Models
+from app.viewmodels.turns import Turn
 from engine.api import RoundStats, Usage
 
 ROUNDS_SHOWN = 50

@@ -2,6 +2,7 @@
 
 from PySide6.QtCore import QCoreApplication
 
+from app.resources import LANGUAGES, figures, language_now
 from engine.api import Progress
 
 DASH = "–"
@@ -13,7 +14,7 @@ def _tr(text: str) -> str:
 
 def grouped(number: int) -> str:
     """8192 as "8,192"."""
-    return f"{number:,}"
+    return figures(f"{number:,}")
 
 
 def counted(number: int, one: str, many: str) -> str:
@@ -29,32 +30,32 @@ def tokens(number: int) -> str:
 def megabytes(number: int) -> str:
     """Bytes of a download or file: "98 MB", "3.1 GB" (powers of ten)."""
     if number >= 1e9:
-        return f"{number / 1e9:.1f} GB"
-    return f"{number / 1e6:.0f} MB"
+        return figures(f"{number / 1e9:.1f} GB")
+    return figures(f"{number / 1e6:.0f} MB")
 
 
 def gigabytes(number: int) -> str:
     """Bytes of a download whose size is a guess: "3.1 GB", "0.3 GB" (powers of ten)."""
-    return f"{max(number / 1e9, 0.1):.1f} GB"
+    return figures(f"{max(number / 1e9, 0.1):.1f} GB")
 
 
 def gibibytes(number: int) -> str:
     """Bytes of memory: "1.6 GiB", "0.18 GiB" (powers of two)."""
     amount = number / 2**30
-    return f"{amount:.1f} GiB" if amount >= 1 else f"{amount:.2f} GiB"
+    return figures(f"{amount:.1f} GiB" if amount >= 1 else f"{amount:.2f} GiB")
 
 
 def speed(rate: float | None) -> str:
     """Tokens per second: "14 tok/s", "2.6 tok/s"; a dash for what was never tried."""
     if rate is None:
         return DASH
-    return f"{rate:.0f} tok/s" if rate >= 10 else f"{rate:.1f} tok/s"
+    return figures(f"{rate:.0f} tok/s" if rate >= 10 else f"{rate:.1f} tok/s")
 
 
 def parameters(number: int) -> str:
     """ "7.6 billion parameters", "135 million parameters"."""
     if number >= 1e9:
-        return _tr("{count} billion parameters").format(count=f"{number / 1e9:.1f}")
+        return _tr("{count} billion parameters").format(count=figures(f"{number / 1e9:.1f}"))
     return _tr("{count} million parameters").format(count=f"{number / 1e6:.0f}")
 
 
@@ -71,7 +72,7 @@ def percent(rate: float | None) -> str:
 
 def decimals(number: float | None, places: int = 1) -> str:
     """A fixed number of decimals, or a dash."""
-    return DASH if number is None else f"{number:.{places}f}"
+    return DASH if number is None else figures(f"{number:.{places}f}")
 
 
 def duration(seconds: float) -> str:
@@ -81,7 +82,7 @@ def duration(seconds: float) -> str:
 
 def pace(seconds: float) -> str:
     """Time of a round: "45 ms", "1.2 s"."""
-    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+    return figures(f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s")
 
 
 def coming(progress: Progress, rate: float) -> str:
@@ -91,7 +92,7 @@ def coming(progress: Progress, rate: float) -> str:
         return text
     left = duration((progress.total - progress.done) / rate)
     return _tr("{amount}, {rate} a second, {left} left").format(
-        amount=text, rate=f"{rate / 1e6:.1f} MB", left=left
+        amount=text, rate=figures(f"{rate / 1e6:.1f} MB"), left=left
     )
 
 
@@ -111,7 +112,7 @@ def amount(progress: Progress) -> str:
         places = 1 if large else 0
         done, total = progress.done / scale, progress.total / scale
         return _tr("{done} of {total} {unit}").format(
-            done=f"{done:.{places}f}", total=f"{total:.{places}f}", unit=unit
+            done=figures(f"{done:.{places}f}"), total=figures(f"{total:.{places}f}"), unit=unit
         )
     return _tr("{done} of {total} {unit}").format(
         done=grouped(progress.done), total=grouped(progress.total), unit=progress.unit
@@ -119,5 +120,7 @@ def amount(progress: Progress) -> str:
 
 
 def ordinal(number: int) -> str:
-    """ "1st", "2nd", "3rd", "4th" ... of the draft positions, at most 16."""
+    """ "1st", "2nd", "3rd", "4th" ... of the draft positions, at most 16; "1." in German."""
+    if language_now() != LANGUAGES[0]:
+        return f"{number}."
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number, 'th') }"

@@ -29,9 +29,9 @@ class Acceptance(QWidget):
     def _build(self) -> None:
         self._dot = _Dot()
         self._state = _number("caption", "text2")
-        self._rate, self._counts = _number("figure"), _number("caption", "text2")
-        self._each, self._unit = _number("figure"), label("", "caption", "text2")
-        self._unit.setText(self.tr("tokens a round"))
+        self._rate, self._each = _number("figure"), _number("figure")
+        self._counts = label("", "caption", "text2", wrap=True, tabular=True)
+        self._unit = label(self.tr("tokens a round"), "caption", "text2", wrap=True)
         self._line, self._bars = Line(), Bars()
         self._sentence = label("", "caption", wrap=True, tabular=True)
         head = QHBoxLayout()
@@ -49,6 +49,8 @@ class Acceptance(QWidget):
             grid.setColumnStretch(place, 1)
             for row, widget in enumerate(widgets):
                 grid.addWidget(widget, row, place)
+        for said in (self._counts, self._unit):
+            said.setAlignment(Qt.AlignmentFlag.AlignTop)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 12, 16, 12)
         column.setSpacing(4)

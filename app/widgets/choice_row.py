@@ -20,6 +20,7 @@ from PySide6.QtGui import (
     QColor,
     QFont,
     QFontMetrics,
+    QGuiApplication,
     QPainter,
     QPen,
     QTextCharFormat,
@@ -36,6 +37,8 @@ ROW = Qt.ItemDataRole.UserRole
 LEFT = 8
 RADIO = 14
 ICON = 12
+HEAD_TOP = 8
+MOST = 1_000  # pixels, more than any heading is high
 BUTTON_MARGIN = 10
 TEXT_LEFT = LEFT + RADIO + 9
 STATUS = {
@@ -60,7 +63,7 @@ class RowPainter(QStyledItemDelegate):
         row: Row = index.data(ROW)
         width = _width(option)
         if not row.key:
-            return QSize(width, 30)
+            return QSize(width, max(30, HEAD_TOP + _heading_height(row, width) + 5))
         height = 8 + QFontMetrics(resources.font("name")).height() + 4
         for layout in _lines(row, width):
             height += round(layout.boundingRect().height())
@@ -115,11 +118,18 @@ class RowPainter(QStyledItemDelegate):
         room = rect.width() - TEXT_LEFT - LEFT - taken
         painter.setFont(font)
         painter.setPen(resources.colour("text" if able else "text3"))
-        painter.drawText(
-            rect.left() + TEXT_LEFT,
-            base,
-            metrics.elidedText(row.name, self._elide, room),
-        )
+        text = metrics.elidedText(row.name, self._elide, room)
+        left = _placed(rect, TEXT_LEFT, metrics.horizontalAdvance(text))
+        painter.drawText(round(left), base, text)
+
+
+def _mirrored() -> bool:
+    return QGuiApplication.layoutDirection() is Qt.LayoutDirection.RightToLeft
+
+
+def _placed(rect: QRect, inset: float, width: float) -> float:
+    """The left edge of what is `width` wide and stands `inset` from where the row begins."""
+    return rect.right() + 1 - inset - width if _mirrored() else rect.left() + inset
 
 
 def _width(option: QStyleOptionViewItem) -> int:
@@ -132,14 +142,22 @@ def _heading(painter: QPainter, rect: QRect, row: Row) -> None:
     painter.drawLine(rect.left() + LEFT, rect.top() + 4, rect.right() - LEFT, rect.top() + 4)
     painter.setFont(resources.font("section"))
     painter.setPen(resources.colour("text3"))
-    lower = rect.adjusted(LEFT, 8, 0, 0)
-    painter.drawText(lower, Qt.AlignmentFlag.AlignVCenter, row.name)
+    lower = rect.adjusted(LEFT, HEAD_TOP, -LEFT, 0)
+    flags = _leading() | Qt.AlignmentFlag.AlignAbsolute | Qt.AlignmentFlag.AlignVCenter
+    painter.drawText(lower, flags | Qt.TextFlag.TextWordWrap, row.name)
+
+
+def _heading_height(row: Row, width: int) -> int:
+    """Pixels of a heading's lines in a row of `width`."""
+    room = QRect(0, 0, width - 2 * LEFT, MOST)
+    metrics = QFontMetrics(resources.font("section"))
+    return metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, row.name).height()
 
 
 def _radio(painter: QPainter, rect: QRect, row: Row) -> None:
     line = QFontMetrics(resources.font("name")).height()
     top = rect.top() + 5 + (line - RADIO) / 2
-    box = QRectF(rect.left() + LEFT, top, RADIO, RADIO)
+    box = QRectF(_placed(rect, LEFT, RADIO), top, RADIO, RADIO)
     if row.checked:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(resources.colour("accent"))
@@ -154,16 +172,23 @@ def _radio(painter: QPainter, rect: QRect, row: Row) -> None:
 
 
 def _aside(painter: QPainter, rect: QRect, row: Row, base: int) -> int:
-    """The number at the right of the name and its unit; pixels that they take."""
+    """The number at the far end of the name's line and its unit; pixels that they take."""
     number, space, unit = row.aside.partition(" ")
-    right = rect.right() - LEFT
-    for text, role, ink in ((space + unit, "body", "text2"), (number, "name", "text")):
-        font = resources.font(role, tabular=True)
-        right -= QFontMetrics(font).horizontalAdvance(text)
+    parts = ((number, "name", "text"), (space + unit, "body", "text2"))
+    fonts = [resources.font(role, tabular=True) for _, role, _ in parts]
+    widths = [
+        QFontMetrics(font).horizontalAdvance(text)
+        for font, (text, _, _) in zip(fonts, parts, strict=True)
+    ]
+    taken = sum(widths)
+    # A number stands before its unit in either direction.
+    left = rect.left() + LEFT if _mirrored() else rect.right() - LEFT - taken
+    for (text, _, ink), font, width in zip(parts, fonts, widths, strict=True):
         painter.setFont(font)
         painter.setPen(resources.colour(ink))
-        painter.drawText(right, base, text)
-    return rect.right() - LEFT - right + (LEFT if number else 0)
+        painter.drawText(left, base, text)
+        left += width
+    return taken + (LEFT if number else 0)
 
 
 def action_words(row: Row) -> str:
@@ -181,7 +206,7 @@ def button_place(rect: QRect, row: Row) -> QRect:
     metrics = QFontMetrics(resources.font("body"))
     width = metrics.horizontalAdvance(action_words(row)) + 2 * BUTTON_MARGIN
     height = round(1.85 * resources.pixels())
-    left = rect.right() - LEFT - width + 1
+    left = rect.left() + LEFT if _mirrored() else rect.right() - LEFT - width + 1
     return QRect(left, rect.center().y() - height // 2, width, height)
 
 
@@ -195,7 +220,8 @@ def _button(painter: QPainter, rect: QRect, row: Row, hovered: bool) -> None:
     line = QFontMetrics(resources.font("name")).height()
     ratio = painter.device().devicePixelRatioF()
     drawn = resources.pixmap("download", resources.colour("text2"), RADIO, ratio)
-    painter.drawPixmap(QPointF(rect.left() + LEFT, rect.top() + 5 + (line - RADIO) / 2), drawn)
+    left, top = _placed(rect, LEFT, RADIO), rect.top() + 5 + (line - RADIO) / 2
+    painter.drawPixmap(QPointF(left, top), drawn)
     place = button_place(rect, row)
     painter.setPen(QPen(resources.colour("control"), 1))
     painter.setBrush(resources.colour("hover" if hovered else "base"))
@@ -212,7 +238,8 @@ def _status(painter: QPainter, rect: QRect, row: Row) -> None:
     for layout, tone in zip(_lines(row, rect.width()), tones, strict=False):
         if tone in STATUS:
             _icon(painter, rect, tone, top)
-        layout.draw(painter, QPointF(rect.left() + TEXT_LEFT + _indent(tone), top))
+        room = _room(row, rect.width()) - _indent(tone)
+        layout.draw(painter, QPointF(_placed(rect, TEXT_LEFT + _indent(tone), room), top))
         top += layout.boundingRect().height()
 
 
@@ -221,16 +248,26 @@ def _icon(painter: QPainter, rect: QRect, tone: Tone, top: float) -> None:
     line = QFontMetrics(resources.font("caption")).height()
     ratio = painter.device().devicePixelRatioF()
     drawn = resources.pixmap(icon, resources.colour(ink), ICON, ratio)
-    painter.drawPixmap(QPointF(rect.left() + TEXT_LEFT, top + (line - ICON) / 2), drawn)
+    painter.drawPixmap(QPointF(_placed(rect, TEXT_LEFT, ICON), top + (line - ICON) / 2), drawn)
 
 
 def _indent(tone: Tone) -> int:
     return ICON + 5 if tone in STATUS else 0
 
 
+def _room(row: Row, width: int) -> int:
+    """Pixels for the lines below the name."""
+    return width - TEXT_LEFT - LEFT - _button_room(row)
+
+
+def _leading() -> Qt.AlignmentFlag:
+    """Where lines begin, whatever the direction of their own words."""
+    return Qt.AlignmentFlag.AlignRight if _mirrored() else Qt.AlignmentFlag.AlignLeft
+
+
 def _lines(row: Row, width: int) -> list[QTextLayout]:
     """What stands below the name, wrapped to a row of `width`: the verdict, then the fit."""
-    room = width - TEXT_LEFT - LEFT - _button_room(row)
+    room = _room(row, width)
     lines = []
     if row.word or row.detail:
         lines.append(_wrapped(row.word, f"{row.word} {row.detail}".strip(), row.tone, room))
@@ -246,6 +283,7 @@ def _wrapped(word: str, text: str, tone: Tone, room: int) -> QTextLayout:
     option = QTextOption()
     # a file's name may be one word and longer than a line
     option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+    option.setAlignment(_leading() | Qt.AlignmentFlag.AlignAbsolute)
     layout.setTextOption(option)
     ink = resources.colour(STATUS[tone][1] if tone in STATUS else "text2")
     strong = resources.font("caption_strong")

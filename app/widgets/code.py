@@ -1,53 +1,112 @@
-"""Colours for code: Pygments' tokens as the few tones of look.md. Knows no document."""
+"""Code: its colours as the few tones of look.md, its title, and what in it cannot be seen.
 
+Knows Pygments; no document and no widget.
+"""
+
+import re
 import time
+import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 # Highlighting is bounded: what is beyond these is shown in one colour. The clock is looked at
 # between two tokens only, and some lexers take long for one token of an endless line.
 MAX_CHARACTERS = 20_000
 MAX_LINE = 2_000
-MAX_SECONDS = 0.05
+MAX_SECONDS = 0.25  # of lexing, pauses not counted
+
+# Blanks without width, marks of direction, tags. What joins two letters or chooses the shape of
+# one is let pass where it does: behind, and the joiners also before, what is not ASCII.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+    "|(?<![^\x00-\x7f])[\u200c\u200d\ufe0e\ufe0f]|[\u200c\u200d](?![^\x00-\x7f])"
+)
 
 
+@lru_cache(maxsize=500)
 def title_of(language: str) -> str:
     """What stands over a code card: "Python" for "py"; the word itself where it is unknown."""
-    from pygments.lexers import get_lexer_by_name
-    from pygments.util import ClassNotFound
-
-    try:
-        return str(get_lexer_by_name(language).name) if language else ""
-    except ClassNotFound:
-        return language[:40]
+    lexer = _lexer(language)
+    return str(lexer.name) if lexer is not None else language[:40]
 
 
 def tones(text: str, language: str) -> Iterator[tuple[str, str]]:
     """Pieces of `text` in order, each with the name of its colour."""
+    lexer = _lexer(language) if _fit_for_lexing(text) else None
+    if lexer is None:
+        yield text, "text"
+        return
+    done, left = 0, MAX_SECONDS
+    resumed = time.monotonic()
+    for kind, piece in lexer.get_tokens(text):
+        left -= time.monotonic() - resumed
+        yield piece, _tone(kind)
+        resumed = time.monotonic()
+        done += len(piece)
+        if left < 0:
+            yield text[done:], "text"
+            return
+
+
+def lines_of_tones(text: str, language: str) -> Iterator[list[tuple[int, int, str]]]:
+    """Line by line where a colour begins, how long it is (in UTF-16 units), and which."""
+    line: list[tuple[int, int, str]] = []
+    at = 0
+    for piece, tone in tones(text, language):
+        for number, part in enumerate(piece.split("\n")):
+            if number:
+                yield line
+                line, at = [], 0
+            room = len(part.encode("utf-16-le", "surrogatepass")) // 2
+            if part and tone != "text":
+                line.append((at, room, tone))
+            at += room
+    yield line
+
+
+def unseen(text: str) -> Iterator[tuple[str, str]]:
+    """Pieces of `text`, each with the sign to show for it: "" where it can be seen as it is."""
+    if text.isascii():
+        yield text, ""
+        return
+    done = 0
+    for found in _UNSEEN.finditer(text):
+        if found.start() > done:
+            yield text[done : found.start()], ""
+        yield found.group(), f"⟨U+{ord(found.group()):04X}⟩"
+        done = found.end()
+    if done < len(text):
+        yield text[done:], ""
+
+
+def count_unseen(text: str) -> int:
+    """How many characters of `text` cannot be seen or turn its direction."""
+    return len(_UNSEEN.findall(text)) if not text.isascii() else 0
+
+
+def name_of(character: str) -> str:
+    """What Unicode calls a character."""
+    return unicodedata.name(character, f"U+{ord(character):04X}").capitalize()
+
+
+@lru_cache(maxsize=500)
+def _lexer(language: str) -> Any:
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
-    if not language or not _fit_for_lexing(text):
-        yield text, "text"
-        return
     try:
-        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+        return get_lexer_by_name(language, stripnl=False, ensurenl=False) if language else None
     except ClassNotFound:
-        yield text, "text"
-        return
-    done, end = 0, time.monotonic() + MAX_SECONDS
-    for kind, piece in lexer.get_tokens(text):
-        yield piece, _tone(kind)
-        done += len(piece)
-        if time.monotonic() > end:
-            yield text[done:], "text"
-            return
+        return None
 
 
 def _fit_for_lexing(text: str) -> bool:
     return len(text) <= MAX_CHARACTERS and max(map(len, text.split("\n"))) <= MAX_LINE
 
 
+@lru_cache(maxsize=1_000)
 def _tone(kind: Any) -> str:
     from pygments.token import Comment, Keyword, Name, Number, String
 

@@ -1,96 +1,182 @@
-"""Where the next message is written, and the one button that sends or stops.
+"""Where the next message is written, what goes with it, and the one button that sends or stops.
 
-Enter sends, Shift+Enter breaks the line; while an input method composes, Enter is its own. The
-text grows the field up to a third of the window, then scrolls.
+Enter sends, Shift+Enter breaks the line; while an input method composes, Enter is its own. Up in
+an empty field recalls earlier questions. Long pastes become files. The text grows the field up to
+eight lines, then it scrolls.
 """
 
-from PySide6.QtCore import QMimeData, QSize, Qt, Signal
+from pathlib import Path
+
+from PySide6.QtCore import QMimeData, QRectF, Qt, Signal
 from PySide6.QtGui import (
-    QFocusEvent,
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDropEvent,
     QFontMetrics,
-    QInputMethodEvent,
-    QKeyEvent,
     QPainter,
     QPaintEvent,
     QPen,
-    QResizeEvent,
-    QTextCursor,
-    QTextOption,
 )
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app import resources
+from app.chats.conversation import Attachment
 from app.viewmodels import words
 from app.viewmodels.alerts import Alerts
-from app.viewmodels.binding import bind
+from app.viewmodels.binding import Throttle, bind
 from app.viewmodels.chat import Chat
 from app.viewmodels.models import Models
-from app.widgets.common import Button, label
+from app.viewmodels.presets import Presets
+from app.viewmodels.writing import Attached, Writing
+from app.widgets.attachments import Chips
+from app.widgets.common import Button, IconButton, label
+from app.widgets.field import MAX_CHARACTERS, Field, files_of
+from app.widgets.sampling_panel import SamplingPanel
+from app.widgets.system_prompt import SystemPrompt
 
-MAX_LINES = 8
-MAX_CHARACTERS = 200_000
-MAX_WORD = 5_000
+LIVE_MS = 250  # between two numbers
+ICON_INSET = 7  # pixels from the edge of an icon button to its icon
+
+
+def ask_files(parent: QWidget, title: str) -> list[Path]:
+    """The files that the user chooses in the system's dialog."""
+    chosen, _ = QFileDialog.getOpenFileNames(parent, title)
+    return [Path(name) for name in chosen]
 
 
 class Composer(QFrame):
-    """The field and its button; `sent` has the text, `stopped` the wish to end."""
+    """The field, its files and its buttons; `sent` has the text, `stopped` the wish to end."""
 
     sent = Signal(str)
     stopped = Signal()
 
-    def __init__(self, chat: Chat, models: Models, alerts: Alerts) -> None:
+    def __init__(
+        self, chat: Chat, models: Models, alerts: Alerts, writing: Writing, presets: Presets
+    ) -> None:
         super().__init__()
         self._chat, self._models, self._alerts = chat, models, alerts
-        self._build()
-        self.edit.submitted.connect(self._submit)
-        self.edit.textChanged.connect(self._update_button)
-        self.edit.focused.connect(self.update)
-        self.edit.shortened.connect(self._tell_cut)
-        self.sent.connect(self._send)
-        self.stopped.connect(chat.stop)
-        chat.question_returned.connect(self._give_back)
+        self._writing = writing
+        self._running = self._dragging = False
+        self._build(presets)
+        self._connect()
         bind(chat, Chat.answering, self.update_state)
         bind(chat, Chat.can_send, self.update_state)
         bind(models, Models.loading, self.update_state)
         bind(models, Models.fitting, self.update_state)
+        bind(writing, Writing.attached, self.update_files)
+        bind(writing, Writing.tokens, lambda _: self._count.soon())
+        bind(writing, Writing.reading, self.update_reading)
 
-    def _build(self) -> None:
-        self.edit = Field()
-        self._button = Button(self.tr("Send"), icon="arrow-up", kind="primary", role="heading")
-        self._button.setFixedWidth(
-            QFontMetrics(resources.font("heading")).horizontalAdvance(self.tr("Send")) + 52
-        )
-        self._button.clicked.connect(self._press)
-        self._hint = label("", "caption", "text2")
+    def _build(self, presets: Presets) -> None:
+        self.setAcceptDrops(True)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.edit = Field(self._writing.recall)
+        self.chips = Chips()
+        self.attach = IconButton(self.tr("Attach text files"), "paperclip")
+        self.prompt = SystemPrompt(self._chat, presets)
+        self.sampling = SamplingPanel(self._chat, self._models, presets)
+        self._tokens = label("", "body", "text2", tabular=True)
+        self._button = SendButton()
         row = QHBoxLayout()
-        row.setSpacing(12)
+        row.setSpacing(4)
+        row.addWidget(self.attach)
+        row.addWidget(self.prompt)
+        row.addWidget(self.sampling)
         row.addStretch()
-        row.addWidget(self._hint)
+        row.addWidget(self._tokens)
+        row.addSpacing(8)
         row.addWidget(self._button)
+        # The buttons' icons stand under the text, so their own margins lie outside its edge.
+        above = QVBoxLayout()
+        above.setSpacing(8)
+        above.addWidget(self.chips)
+        above.addWidget(self.edit)
+        inset = QHBoxLayout()  # a spacing is mirrored where a margin is not
+        inset.setSpacing(0)
+        inset.addSpacing(ICON_INSET)
+        inset.addLayout(above, 1)
         column = QVBoxLayout(self)
-        column.setContentsMargins(16, 13, 9, 9)
+        column.setContentsMargins(16 - ICON_INSET, 13, 9, 9)
         column.setSpacing(8)
-        column.addWidget(self.edit)
+        column.addLayout(inset)
         column.addLayout(row)
 
+    def _connect(self) -> None:
+        chat, edit, writing = self._chat, self.edit, self._writing
+        self._count = Throttle(LIVE_MS, self.update_tokens, self)
+        self._button.clicked.connect(self._press)
+        self.attach.clicked.connect(self._pick)
+        self.chips.removed.connect(writing.detach)
+        self.chips.left.connect(edit.setFocus)
+        edit.submitted.connect(self._submit)
+        edit.textChanged.connect(self._written)
+        edit.focused.connect(self.update)
+        edit.shortened.connect(self._tell_cut)
+        edit.files_came.connect(writing.attach_files)
+        edit.long_came.connect(self._attach_text)
+        edit.unreadable_came.connect(self._tell_unreadable)
+        writing.refused.connect(self._alerts.show)
+        self.sent.connect(self._send)
+        self.stopped.connect(chat.stop)
+        chat.question_returned.connect(self._give_back)
+        chat.opened.connect(self._turn_to)
+        chat.cleared.connect(self._turn_to)
+        self._models.loaded_changed.connect(writing.recount)
+        edit.questions = self._questions
+
+    def take(self, dropped: QMimeData) -> bool:
+        """What was dropped on the window: files are attached; whether there were any."""
+        files = files_of(dropped)
+        self._writing.attach_files(files)
+        return bool(files)
+
     def update_state(self, *_: object) -> None:
-        running = self._chat.answering or self._models.busy or self._models.fitting
-        self._running = running
-        self._button.set_words(self.tr("Stop") if running else self.tr("Send"))
-        self._button.set_kind("plain" if running else "primary")
+        self._running = self._chat.answering or self._models.busy or self._models.fitting
+        self._button.show_state(self._running)
         self.edit.setPlaceholderText(
             self.tr("You can write the next message while this one is answered")
             if self._chat.answering
             else self.tr("Message")
         )
-        self._hint.setText(self.tr("Esc stops") if running else "")
         self._update_button()
 
+    def update_files(self, attached: tuple[Attached, ...]) -> None:
+        self.chips.show_files(attached)
+        self._update_button()
+        self._show_count()
+
+    def update_reading(self, *_: object) -> None:
+        self._update_button()
+        self._count.now()
+
+    def update_tokens(self) -> None:
+        """ "7 tokens", of the text and the files together; nothing while nothing is written."""
+        if self._writing.reading:
+            self._tokens.setText(self.tr("Reading"))
+            return
+        tokens = self._writing.tokens
+        self._tokens.setText("" if tokens is None or self._is_empty() else tokens.words)
+
+    def _written(self) -> None:
+        self._writing.write(self.edit.toPlainText())
+        self._update_button()
+        self._show_count()
+
+    def _show_count(self) -> None:
+        if self._is_empty():
+            self._count.now()
+        else:
+            self._count.soon()
+
+    def _is_empty(self) -> bool:
+        return not (self._writing.attached or self.edit.toPlainText().strip())
+
+    def _can_submit(self) -> bool:
+        """Not while files are read: they belong to this question."""
+        return self._chat.can_send and not self._is_empty() and not self._writing.reading
+
     def _update_button(self) -> None:
-        ready = self._running or (self._chat.can_send and bool(self.edit.toPlainText().strip()))
-        self._button.setEnabled(ready)
-        ink = "text" if self._running else "on_accent"
-        self._button.set_icon("square" if self._running else "arrow-up", ink)
+        self._button.setEnabled(self._running or self._can_submit())
 
     def _press(self) -> None:
         if self._running:
@@ -99,137 +185,111 @@ class Composer(QFrame):
             self._submit()
 
     def _submit(self) -> None:
-        text = self.edit.toPlainText()
-        if text.strip() and self._chat.can_send:
-            self.sent.emit(text)
+        if self._can_submit():
+            self.sent.emit(self.edit.toPlainText())
 
     def _send(self, text: str) -> None:
-        if self._chat.send(text):
+        if self._chat.send(text, self._writing.attachments):
+            self._writing.sent(self._chat.chat_id)
             self.edit.clear()
+
+    def _pick(self) -> None:
+        self._writing.attach_files(ask_files(self, self.tr("Attach text files")))
+        self.edit.setFocus()
+
+    def _attach_text(self, text: str) -> None:
+        self._writing.attach_text(self.tr("Pasted text"), text)
+
+    def _questions(self) -> list[str]:
+        return [turn.text for turn in self._chat.turns if turn.role == "user"]
+
+    def _turn_to(self) -> None:
+        self._show_text(self._writing.turn_to(self._chat.chat_id))
+
+    def _show_text(self, text: str) -> None:
+        if text != self.edit.toPlainText():
+            self.edit.setPlainText(text)
+            self.edit.moveCursor(self.edit.textCursor().MoveOperation.End)
 
     def _tell_cut(self) -> None:
         said = self.tr("The text was cut at {count} characters.")
         self._alerts.show(said.format(count=words.grouped(MAX_CHARACTERS)))
 
-    def _give_back(self, text: str) -> None:
+    def _tell_unreadable(self) -> None:
+        self._alerts.show(self.tr("Pictures cannot be attached. Only text can."))
+
+    def _give_back(self, text: str, attachments: tuple[Attachment, ...]) -> None:
         """A question without an answer stands where it was written, before what came since."""
         since = self.edit.toPlainText()
-        self.edit.setPlainText(f"{text}\n\n{since}" if since.strip() else text)
-        self.edit.moveCursor(self.edit.textCursor().MoveOperation.End)
+        self._show_text(f"{text}\n\n{since}" if text and since.strip() else text or since)
+        self._writing.attach(attachments)
+
+    def _drag(self, over: bool) -> None:
+        self._dragging = over
+        self.update()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if files_of(event.mimeData()):
+            event.acceptProposedAction()
+            self._drag(True)
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        self._drag(False)
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self._drag(False)
+        if self.take(event.mimeData()):
+            event.acceptProposedAction()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        focus = self.edit.hasFocus()
-        width = 2 if focus else 1
-        ink = resources.colour("accent" if focus else "control")
-        painter.setPen(QPen(ink, width))
-        painter.setBrush(resources.colour("base"))
+        marked = self.edit.hasFocus() or self._dragging
+        width = 2 if marked else 1
+        painter.setPen(QPen(resources.colour("accent" if marked else "control"), width))
+        painter.setBrush(resources.colour("selected" if self._dragging else "base"))
         inset = width / 2
         box = self.rect().toRectF().adjusted(inset, inset, -inset, -inset)
         painter.drawRoundedRect(box, 12, 12)
 
 
-class Field(QPlainTextEdit):
-    """The text itself."""
+class SendButton(Button):
+    """Sends or stops, in the same place and of the same size."""
 
-    submitted = Signal()
-    focused = Signal()
-    shortened = Signal()
+    def __init__(self) -> None:
+        super().__init__("", icon="arrow-up", kind="primary", role="heading")
+        self._hint = ""
+        self._key = "Esc"
+        self._hint_font = resources.font("caption")
+        self._resize()
+        self.show_state(False)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._composing = False
-        self.setAccessibleName(self.tr("Message"))
-        self.setFont(resources.font("reading"))
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setTabChangesFocus(True)
-        self.setCursorWidth(2)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.viewport().setAutoFillBackground(False)
-        self.document().setDocumentMargin(0)
-        self.document().documentLayout().documentSizeChanged.connect(self._fit)
-        self.textChanged.connect(self._shorten)
-        self._fit()
+    def show_state(self, running: bool) -> None:
+        """Stop while something runs, else Send."""
+        self._hint = self._key if running else ""
+        self.set_words(self.tr("Stop") if running else self.tr("Send"))
+        self.set_kind("plain" if running else "primary")
+        self.set_icon("square" if running else "arrow-up", "text" if running else "on_accent")
+        side = "right" if self._is_mirrored() else "left"
+        self.setStyleSheet(f"text-align: {side}; padding-{side}: 12px" if running else "")
 
-    def insertFromMimeData(self, source: QMimeData) -> None:
-        """Paste, but never more than fits: laying out megabytes would block the window."""
-        cursor = self.textCursor()
-        kept = self.document().characterCount() - 1 - len(cursor.selectedText())
-        text, room = source.text(), max(MAX_CHARACTERS - kept, 0)
-        self._wrap_for(text[:room])
-        self.insertPlainText(text[:room])
-        self.ensureCursorVisible()
-        if len(text) > room:
-            self.shortened.emit()
+    def _is_mirrored(self) -> bool:
+        return self.layoutDirection() == Qt.LayoutDirection.RightToLeft
 
-    def setPlainText(self, text: str) -> None:
-        self._wrap_for(text)
-        super().setPlainText(text)
+    def _resize(self) -> None:
+        metrics = QFontMetrics(self.font())
+        hint = QFontMetrics(self._hint_font).horizontalAdvance(self._key)
+        stop = metrics.horizontalAdvance(self.tr("Stop")) + hint + 12
+        send = metrics.horizontalAdvance(self.tr("Send"))
+        self.setFixedWidth(max(stop, send) + 52)
 
-    def clear(self) -> None:
-        self._wrap_for("")
-        super().clear()
-
-    def _wrap_for(self, text: str) -> None:
-        """Qt takes quadratic time to find that an endless word cannot be wrapped elsewhere."""
-        modes = QTextOption.WrapMode
-        endless = max(map(len, text.split()), default=0) > MAX_WORD
-        if endless or not text:
-            self.setWordWrapMode(
-                modes.WrapAnywhere if endless else modes.WrapAtWordBoundaryOrAnywhere
-            )
-
-    def _shorten(self) -> None:
-        """Typed or handed in: what is too much is taken from the end."""
-        document = self.document()
-        if document.characterCount() - 1 <= MAX_CHARACTERS:
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if not self._hint:
             return
-        cursor = QTextCursor(document)
-        cursor.setPosition(MAX_CHARACTERS)
-        cursor.movePosition(cursor.MoveOperation.End, cursor.MoveMode.KeepAnchor)
-        cursor.removeSelectedText()
-        self.shortened.emit()
-
-    def _fit(self, *_: object) -> None:
-        """As high as its lines, up to eight of them."""
-        line = QFontMetrics(self.font()).lineSpacing()
-        # QPlainTextEdit measures its document in lines.
-        lines = min(max(round(self.document().size().height()), 1), MAX_LINES)
-        self.setFixedHeight(lines * line + 6)
-        policies = Qt.ScrollBarPolicy
-        full = lines == MAX_LINES
-        self.setVerticalScrollBarPolicy(
-            policies.ScrollBarAsNeeded if full else policies.ScrollBarAlwaysOff
-        )
-
-    def sizeHint(self) -> QSize:
-        return QSize(400, self.height())
-
-    def inputMethodEvent(self, event: QInputMethodEvent) -> None:
-        self._composing = bool(event.preeditString())
-        super().inputMethodEvent(event)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        if enter and self._composing:
-            event.accept()
-        elif enter and event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
-            self.insertPlainText("\n")
-            self.ensureCursorVisible()
-        elif enter:
-            self.submitted.emit()
-        else:
-            super().keyPressEvent(event)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._fit()
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        self.focused.emit()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        self.focused.emit()
+        painter = QPainter(self)
+        painter.setFont(self._hint_font)
+        painter.setPen(resources.colour("text2"))
+        place = QRectF(self.rect()).adjusted(12, 0, -12, 0)
+        side = Qt.AlignmentFlag.AlignLeft if self._is_mirrored() else Qt.AlignmentFlag.AlignRight
+        painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter, self._hint)

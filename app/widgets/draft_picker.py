@@ -1,9 +1,10 @@
 """Who drafts, and behind one button how much and by which rule."""
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QSlider, QVBoxLayout, QWidget
 
 from app.settings import Settings
+from app.viewmodels import words
 from app.viewmodels.binding import bind
 from app.viewmodels.models import Models
 from app.viewmodels.rows import Row
@@ -65,7 +66,7 @@ class DraftPicker(QWidget):
 
     def update_options(self, settings: Settings) -> None:
         length = settings.draft_length
-        said = self.tr("Auto length") if length is None else _length(self, length)
+        said = self.tr("Auto length") if length is None else words.tokens(length)
         self.options.set_words(said + "…")
         self.options.setAccessibleName(self.tr("Draft options: {length}").format(length=said))
 
@@ -74,7 +75,7 @@ class DraftOptions(Popover):
     """Draft length and verification, and the precision of a draft that is a model."""
 
     def __init__(self, parent: QWidget, models: Models) -> None:
-        super().__init__(parent, parent.tr("Draft options"), 320)
+        super().__init__(parent, QCoreApplication.translate("draft_picker", "Draft options"), 320)
         self._models = models
         self._build()
         self.auto.toggled.connect(self._apply)
@@ -126,7 +127,7 @@ class DraftOptions(Popover):
             self.slider.setValue(length)
         for widget in (self.auto, self.slider):
             widget.blockSignals(False)
-        self._value.setText(self.tr("automatic") if length is None else _length(self, length))
+        self._value.setText(self.tr("automatic") if length is None else words.tokens(length))
         self.rules.show_rows(self._rules(settings.verification))
 
     def fit(self, room: int) -> None:
@@ -167,7 +168,3 @@ class DraftOptions(Popover):
             length=self._models.settings.draft_length,
             verification="rejection" if key == "rejection" else "coupled",
         )
-
-
-def _length(widget: QWidget, length: int) -> str:
-    return widget.tr("1 token") if length == 1 else widget.tr("{n} tokens").format(n=length)

@@ -3,17 +3,20 @@
 Knows parts by name and colour; adds nothing up.
 """
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app import resources
+from app.viewmodels import words
 from app.viewmodels.fit import Bar, Part
 from app.widgets.common import Elided, device_name, label, set_tone
 
 GIB = 2**30
 HEIGHT = 14  # pixels
 BETWEEN = 3  # the column of the legend that keeps its halves apart
+SPACING = 8  # pixels between two columns of the legend, and of the one between
+SWATCH = 10
 GAP = 2.0
 LEAST = 3.0  # pixels of a part, however small
 STEP = 5.0  # pixels between two lines of a hatching
@@ -85,7 +88,7 @@ class Swatch(QWidget):
     def __init__(self, name: str) -> None:
         super().__init__()
         self._name = name
-        self.setFixedSize(10, 10)
+        self.setFixedSize(SWATCH, SWATCH)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -126,42 +129,89 @@ class DeviceBar(QWidget):
             held.setVisible(named)
 
 
+class _Entry:
+    """A part in the legend: its square, its words, its amount."""
+
+    def __init__(self, part: Part) -> None:
+        over = part.name == OVER
+        self.swatch = Swatch(part.name)
+        self.name = Elided("caption", "bad" if over else "text2", Qt.TextElideMode.ElideRight)
+        self.name.show_text(part.words)
+        self.amount = label("", "caption", "bad" if over else "text", tabular=True)
+        self.amount.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self._words = part.words
+
+    @property
+    def widgets(self) -> tuple[QWidget, ...]:
+        return self.swatch, self.name, self.amount
+
+    @property
+    def long(self) -> int:
+        """Pixels that its words take in full."""
+        return QFontMetrics(self.name.font()).horizontalAdvance(self._words) + 1
+
+
 class Legend(QWidget):
-    """What the parts of the bars mean, each with its amount in GiB."""
+    """What the parts of the bars mean, each with its amount in GiB: in two columns, or in one where
+    the words would be cut off."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._amounts: dict[str, QLabel] = {}
+        self._entries: dict[str, _Entry] = {}
+        self._halves = 0
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(8)
+        self._grid.setHorizontalSpacing(SPACING)
         self._grid.setVerticalSpacing(3)
-        self._grid.setColumnMinimumWidth(BETWEEN, 8)
-        for column in (1, BETWEEN + 2):
-            self._grid.setColumnStretch(column, 1)
 
     def show_parts(self, parts: tuple[Part, ...]) -> None:
-        """Show these, in two columns."""
-        if list(self._amounts) != [part.name for part in parts]:
+        """Show these."""
+        if list(self._entries) != [part.name for part in parts]:
             self._build(parts)
         for part in parts:
-            self._amounts[part.name].setText(f"{part.size / GIB:.2f}")
+            self._entries[part.name].amount.setText(words.decimals(part.size / GIB, 2))
+        self._arrange()
 
     def _build(self, parts: tuple[Part, ...]) -> None:
-        while (item := self._grid.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
+        for entry in self._entries.values():
+            for widget in entry.widgets:
                 widget.hide()
                 widget.deleteLater()
-        self._amounts = {}
-        for place, part in enumerate(parts):
-            row, column = place // 2, (BETWEEN + 1) * (place % 2)
-            over = part.name == OVER
-            amount = label("", "caption", "bad" if over else "text", tabular=True)
-            amount.setAlignment(Qt.AlignmentFlag.AlignRight)
-            words = label(part.words, "caption", "bad" if over else "text2")
-            for step, widget in enumerate((Swatch(part.name), words, amount)):
+        self._entries = {part.name: _Entry(part) for part in parts}
+        self._halves = 0
+
+    def _arrange(self) -> None:
+        """In as many columns as there is room for."""
+        entries = list(self._entries.values())
+        left, right = (max((e.long for e in entries[half::2]), default=0) for half in (0, 1))
+        amount = max((entry.amount.sizeHint().width() for entry in entries), default=0)
+        apart = 2 * SWATCH + (2 * BETWEEN + 1) * SPACING
+        halves = 2 if left + right + 2 * amount + apart <= self.width() else 1
+        if halves != self._halves:
+            self._place(entries, halves)
+        # Shared out by need, both halves have their words in full.
+        self._grid.setColumnStretch(1, max(left, 1))
+        self._grid.setColumnStretch(BETWEEN + 2, right if halves == 2 else 0)
+
+    def _place(self, entries: list[_Entry], halves: int) -> None:
+        self._halves = halves
+        while self._grid.takeAt(0) is not None:
+            pass
+        self._grid.setColumnMinimumWidth(BETWEEN, SPACING if halves == 2 else 0)
+        for place, entry in enumerate(entries):
+            row, column = place // halves, (BETWEEN + 1) * (place % halves)
+            for step, widget in enumerate(entry.widgets):
                 self._grid.addWidget(widget, row, column + step)
-            self._amounts[part.name] = amount
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def event(self, event: QEvent) -> bool:
+        # The words have another font, or an amount another length.
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._arrange()
+        return super().event(event)
 
 
 def hatch(painter: QPainter, where: QRectF, ink: QColor, *, framed: bool) -> None:

@@ -1,43 +1,185 @@
-"""The line over the transcript, and the button that stands for a sidebar without room."""
+"""The line over the transcript: the chat's title, its tools and menu, and the button that stands
+for a sidebar without room."""
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontMetrics
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QFontMetrics,
+    QGuiApplication,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app import resources
 from app.viewmodels.binding import bind
 from app.viewmodels.chat import Chat
+from app.viewmodels.conversations import Conversations
 from app.viewmodels.models import Models
 from app.viewmodels.stats import Stats
-from app.widgets.common import Elided, Glyph, IconButton, label, rule, tooltip
+from app.widgets import chat_menu
+from app.widgets.chat_title import Title
+from app.widgets.common import Glyph, IconButton, label, rule, tooltip
 
 HEIGHT = 48
 NAME_WIDTH = 170
+TITLE_WIDTH = 260  # pixels; with less than that the tools are reduced to icons
+LEAST_TITLE = 140  # with less than that, finding is left to the menu
 
 
 class Header(QWidget):
-    """Title and, where the sidebar is not shown, what it would say in one line."""
+    """Title, tools and, where the sidebar is not shown, what it would say in one line."""
 
     opened = Signal()
+    tint_toggled = Signal(bool)
+    find_asked = Signal()
 
-    def __init__(self, chat: Chat, models: Models, stats: Stats) -> None:
+    def __init__(
+        self, chat: Chat, models: Models, stats: Stats, conversations: Conversations
+    ) -> None:
         super().__init__()
-        self._title = Elided("title", mode=Qt.TextElideMode.ElideRight)
+        self._chat, self._conversations = chat, conversations
+        self.title = Title()
         self.summary = Summary(models, stats)
+        self.tint = Toggle(self.tr("Draft tint"), "highlighter")
+        self.seek = IconButton(self.tr("Find in this chat"), "search")
+        self.more = IconButton(self.tr("More"), "ellipsis")
+        self._build()
+        self.title.asked.connect(self.rename)
+        self.title.changed.connect(self._rename)
         self.summary.clicked.connect(self.opened)
-        self._title.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
-        row = QHBoxLayout()
-        row.setContentsMargins(20, 0, 16, 0)
-        row.setSpacing(16)
-        row.addWidget(self._title, 1)
+        self.tint.toggled.connect(self.tint_toggled)
+        self.seek.clicked.connect(self.find_asked)
+        self.more.clicked.connect(self._show_menu)
+        bind(chat, Chat.title, self.title.show_text)
+
+    def _build(self) -> None:
+        self._row = row = QHBoxLayout()
+        row.setSpacing(0)
+        row.addWidget(self.title, 1)
+        row.addSpacing(16)
         row.addWidget(self.summary)
+        row.addSpacing(8)
+        for widget in (self.tint, self.seek, self.more):
+            row.addWidget(widget)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(row, 1)
         column.addWidget(rule())
         self.setFixedHeight(HEIGHT)
-        bind(chat, Chat.title, self._title.show_text)
+
+    def set_tint(self, on: bool) -> None:
+        """Show whether drafted text is tinted."""
+        self.tint.setChecked(on)
+
+    def rename(self) -> None:
+        """Let the title be changed in its place, once there is a chat."""
+        if self._chat.chat_id:
+            self.title.edit()
+
+    def _rename(self, title: str) -> None:
+        self._conversations.rename(self._chat.chat_id, title)
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self._conversations.markdown())
+
+    def _show_menu(self) -> None:
+        more = (
+            (self.tr("Find in this chat"), self.find_asked.emit),
+            (self.tr("Copy as Markdown"), self._copy),
+        )
+        menu = chat_menu.chat_menu(self, self._conversations, self._chat.chat_id, self.rename, more)
+        chat_menu.pop_up(menu, chat_menu.below(self.more, menu))
+
+    def _fit(self) -> None:
+        """Reduce the tools where little room is left for the title."""
+        taken = self.seek.width() + self.more.width() + 60
+        if self.summary.isVisibleTo(self):
+            taken += self.summary.width()
+        narrow = self.width() - taken - self.tint.wide_width() < TITLE_WIDTH
+        self.tint.set_narrow(narrow)
+        left = self.width() - taken - self.tint.sizeHint().width()
+        self.seek.setVisible(left >= LEAST_TITLE)
+        self._row.setContentsMargins(20 if narrow else 24, 0, 11, 0)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._fit()
+        return super().event(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+
+class Toggle(QAbstractButton):
+    """A switch with an icon and a word, or the icon alone."""
+
+    def __init__(self, word: str, icon: str) -> None:
+        super().__init__()
+        self._icon, self._narrow = icon, False
+        self.setText(word)
+        self.setAccessibleName(word)
+        self.setCheckable(True)
+        self.setFont(resources.font())
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+
+    def set_narrow(self, narrow: bool) -> None:
+        """Show the icon alone."""
+        if narrow != self._narrow:
+            self._narrow = narrow
+            self.setToolTip(self.text() if narrow else "")
+            self.updateGeometry()
+
+    def wide_width(self) -> int:
+        """How many pixels it takes with its word."""
+        return 9 + 16 + 5 + QFontMetrics(self.font()).horizontalAdvance(self.text()) + 9
+
+    def sizeHint(self) -> QSize:
+        height = round(2.15 * resources.pixels())
+        return QSize(30 if self._narrow else self.wide_width(), height)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            self.update()
+        return super().event(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        if self.isChecked() or self.isDown() or self.underMouse():
+            filled = self.isChecked() or self.isDown()
+            painter.setBrush(resources.colour("selected" if filled else "hover"))
+            painter.drawRoundedRect(self.rect(), 6, 6)
+        if self.hasFocus():
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(resources.colour("accent"), 2))
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 6, 6)
+        ink = resources.colour("accent_text" if self.isChecked() else "text2")
+        beside = (self.width() - 16) // 2 if self._narrow else 9
+        left = self.width() - 16 - beside if self.isRightToLeft() else beside
+        drawn = resources.pixmap(self._icon, ink, 16, self.devicePixelRatioF())
+        painter.drawPixmap(left, (self.height() - 16) // 2, drawn)
+        if not self._narrow:
+            painter.setPen(ink)
+            painter.setFont(self.font())
+            place = self.rect().adjusted(9, 0, -9, 0)
+            # The painter mirrors what is aligned.
+            side = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            painter.drawText(place, side, self.text())
 
 
 class Summary(QPushButton):
@@ -108,30 +250,3 @@ class _Name(QLabel):
         short = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, NAME_WIDTH)
         self.setText(short)
         self.setToolTip("" if short == text else tooltip(text))
-
-
-class Rail(QWidget):
-    """The narrow strip at the left: the mark and a new chat."""
-
-    new_chat = Signal()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setObjectName("rail")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setFixedWidth(52)
-        new = IconButton(self.tr("New chat"), "square-pen", size=32)
-        new.clicked.connect(self.new_chat)
-        column = QVBoxLayout()
-        column.setContentsMargins(10, 11, 9, 10)
-        column.setSpacing(10)
-        mark = Glyph("mark", "accent", 26)
-        centre = Qt.AlignmentFlag.AlignHCenter
-        column.addWidget(mark, 0, centre)
-        column.addWidget(new, 0, centre)
-        column.addStretch()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addLayout(column)
-        row.addWidget(rule(vertical=True))

@@ -1,65 +1,111 @@
-"""Markdown written into a QTextDocument, block after block, without HTML and without fetching.
+"""Markdown cut into blocks that can be written one after another, and as safe rich text.
 
-Parsed by markdown-it with HTML off, so a tag is text like any other; an image is a label with
-its address. Blocks already written are never touched again, except those behind a mark. Knows
-nothing of streaming or widgets.
+Knows what may still change while an answer streams; knows no document, no widget, no colour.
 """
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
 
-from markdown_it import MarkdownIt
-from markdown_it.tree import SyntaxTreeNode
-from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtGui import (
-    QFont,
-    QTextBlockFormat,
-    QTextCharFormat,
-    QTextCursor,
-    QTextDocument,
-    QTextFrameFormat,
-    QTextLength,
-    QTextListFormat,
-    QTextTableFormat,
-)
+from markdown_it.token import Token
 
-from app import resources
-from app.widgets import code
-from app.widgets.common import tooltip
+from app.widgets import dialect
+from app.widgets.dialect import DEEP
 
-CODE_TITLE = QTextFrameFormat.Property.UserProperty + 1
-CODE_SOURCE = QTextFrameFormat.Property.UserProperty + 2
-INDENT = 22
-GAP = 9
-CARD_GAP = 10
-MAX_LINE = 5_000  # characters; Qt lays out longer lines in quadratic time
-MAX_ROWS, MAX_COLUMNS = 500, 50
-LINE_BREAK = "\u2028"
-OPENED_SCHEMES = ("http://", "https://", "mailto:")
+LONG = 2_000  # characters; a longer paragraph is written in several parts
+MAX_ROWS = 200  # of a table; a taller one is shown as its source
+ROWS_AT_ONCE = 50
+BOX = re.compile(r"\[([ xX])\](?=\s)\s*")
 
-_parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 40})
-_parser.enable(["table", "strikethrough"])
-# The parser drops what is nested deeper than its limit; such blocks are shown as they are.
-_DEEP = re.compile(r"^(?:[ \t]*(?:[>*+-]|\d{1,9}[.)])){12}", re.MULTILINE)
+_FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
+_ROWS = re.compile(r"(?:[ \t]*\|[^\n]*(?:\n|$))+")
+_TALL = re.compile(rf"^(?:[ \t]*\|[^\n]*(?:\n|$)){{{MAX_ROWS + 2},}}", re.MULTILINE)
+_MARKER = re.compile(r"[ \t]*(?:[*+-]|\d{1,9}[.)])(?:[ \t]{1,4}(?=\S)|[ \t]|$)")
+
 # Control characters would be invisible or act as line ends.
 _VISIBLE: dict[int, int | str | None] = {c: 0x2400 + c for c in range(32) if c not in (9, 10)}
 _VISIBLE |= {0x0D: None, 0x7F: 0x2421, 0x85: " ", 0x2028: "\n", 0x2029: "\n"}
+_VISIBLE |= {c: "\u2426" for c in range(0x80, 0xA0) if c != 0x85}
+
+
+class Node:
+    """A part of a parsed text, with what it holds; words are parsed when they are asked for."""
+
+    __slots__ = ("_held", "attrs", "content", "info", "map", "markup", "parent", "tag", "type")
+
+    def __init__(self, token: Token, parent: "Node | None") -> None:
+        self.type = token.type.removesuffix("_open")
+        self.tag, self.info, self.markup = token.tag, token.info, token.markup
+        self.content, self.map, self.attrs = token.content, token.map, token.attrs
+        self.parent = parent
+        self._held: list[Node] | None = None if self.type == "inline" else []
+        if parent is not None:
+            parent.children.append(self)
+
+    @property
+    def children(self) -> "list[Node]":
+        if self._held is None:
+            words = dialect.words.parseInline(self.content)[0].children or []
+            self._held = tree(words).children
+        return self._held
+
+
+def tree(tokens: Iterable[Token]) -> Node:
+    """The parser's flat list as a tree."""
+    root = holder = Node(Token("root", "", 0), None)
+    for token in tokens:
+        if token.nesting < 0:
+            holder = holder.parent or root
+            continue
+        node = Node(token, holder)
+        if token.nesting > 0:
+            holder = node
+    return root
 
 
 @dataclass(frozen=True)
 class Block:
-    """One top-level block: its source and its tree (None: to be shown as it is)."""
+    """What is written at once: its source and its tree (None: to be shown as it is).
+
+    `line`: where its source begins in the text that was parsed; `item`: its number in a list
+    at the top level, `first` where it begins one; `part`: its place in a long paragraph.
+    """
 
     source: str
-    node: SyntaxTreeNode | None
+    node: Node | None
+    line: int = 0
+    item: int | None = None
+    first: bool = False
+    part: int | None = None
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A place between two blocks; `fresh`: an empty paragraph is waiting there."""
+class Fence:
+    """A fence that is still open: what closes it, how much of each line is its indent, how far a
+    line must be indented to be in it, and how many characters of its block come before its text.
+    """
 
-    position: int
-    fresh: bool
+    markup: str
+    indent: int
+    floor: int
+    begun: int
+
+    def closed_by(self, line: str) -> bool:
+        """Whether this whole line is its end."""
+        text = line.strip()
+        closing = len(text) >= len(self.markup) and set(text) == {self.markup[0]}
+        return closing and _indent(line) - self.floor < 4
+
+    def left_by(self, line: str) -> bool:
+        """Whether this whole line is outside, because it leaves the list around the fence."""
+        return bool(line.strip()) and _indent(line) < self.floor
+
+    def may_end(self, line: str) -> bool:
+        """Whether the beginning of a line may become its end."""
+        text = line.strip()
+        return set(text) <= {self.markup[0]} or _indent(line) < self.floor
 
 
 def visible(text: str) -> str:
@@ -67,305 +113,162 @@ def visible(text: str) -> str:
     return text.translate(_VISIBLE)
 
 
-def split(text: str) -> list[Block]:
-    """The top-level blocks of a visible `text`; their sources join to it again."""
-    if _DEEP.search(text):
+def split(text: str, *, after: Block | None = None, growing: bool = False) -> list[Block]:
+    """The blocks of a visible `text`; their sources join to it again.
+
+    `after`: the block before it, which may be of the same list or paragraph. `growing`: more of
+    it may come.
+    """
+    if DEEP.search(text):
         return [Block(text, None)]
-    lines = text.splitlines(keepends=True)
-    nodes = SyntaxTreeNode(_parser.parse(text)).children
+    table = _long_table(text, after)
+    if table is not None:
+        above, rows = text[: table.start()], table.group()
+        below = text[table.end() :]
+        return [
+            *(split(above) if above else []),
+            *_rows(rows, after if not above else None),
+            *(split(below, growing=growing) if below else []),
+        ]
+    # Inside a long paragraph, a line that looks like a list does not begin one.
+    inner = after is not None and after.part is not None and after.node is not None
+    prefix = "x " if inner else ""
+    nodes = tree(dialect.blocks.parse(prefix + text, {"growing": growing})).children
     starts = [n.map[0] for n in nodes if n.map is not None]
     if len(starts) != len(nodes) or not nodes:
         return [Block(text, None)] if text else []
-    ends = [*starts[1:], len(lines)]
+    lines = text.split("\n")
+    lines = [line + "\n" for line in lines[:-1]] + [lines[-1]]
     starts[0] = 0
-    return [
-        Block("".join(lines[a:b]), node) for a, b, node in zip(starts, ends, nodes, strict=True)
-    ]
+    blocks: list[Block] = []
+    for node, (a, b) in zip(nodes, pairwise([*starts, len(lines)]), strict=True):
+        before = blocks[-1] if blocks else after
+        blocks += _blocks_of(node, a, lines[a:b], before, inside=bool(prefix) and a == 0)
+    return blocks
 
 
-def card_head() -> int:
-    """Pixels over the code in its card, for the language and the button."""
-    return round(1.5 * resources.pixels())
+def _blocks_of(
+    node: Node, first: int, lines: list[str], before: Block | None, *, inside: bool
+) -> Iterator[Block]:
+    source = "".join(lines)
+    if node.type == "paragraph" and (inside or len(source) > LONG):
+        part = (before.part or 0) + 1 if inside and before is not None else 0
+        for number, piece in enumerate(_pieces(source), part):
+            words = Token("inline", "", 0, content=piece.strip())
+            yield Block(piece, tree([words]), first, part=number)
+    elif node.type in ("bullet_list", "ordered_list") and len(node.children) > 0:
+        item, first_item = first_number(node), True
+        if before is not None and before.item is not None and _goes_on(before, node):
+            item, first_item = before.item + 1, False
+        starts = [child.map[0] - first if child.map else 0 for child in node.children]
+        starts[0] = 0
+        ends = [*starts[1:], len(lines)]
+        for child, a, b in zip(node.children, starts, ends, strict=True):
+            yield Block("".join(lines[a:b]), child, first + a, item, first_item)
+            item, first_item = item + 1, False
+    else:
+        yield Block(source, node, first)
 
 
-class Writer:
-    """Writes blocks at the end of a document."""
-
-    def __init__(self, document: QTextDocument) -> None:
-        self._document = document
-        self._cursor = QTextCursor(document)
-        self._fresh = True
-        self._coloured = True
-        self._plain = self._format("reading")
-        document.setIndentWidth(INDENT)
-        self._line = round(1.6 * resources.pixels("reading"))
-
-    def mark(self) -> Mark:
-        """The end of what is written."""
-        return Mark(self._document.characterCount() - 1, self._fresh)
-
-    def rewind(self, mark: Mark) -> None:
-        """Drop everything behind `mark`."""
-        cursor = self._cursor
-        cursor.setPosition(mark.position)
-        cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
-        cursor.removeSelectedText()
-        self._fresh = mark.fresh
-
-    def write(self, block: Block, *, finished: bool = True) -> None:
-        """Write one block; code gets its colours when it is finished."""
-        self._coloured = finished
-        self._cursor.beginEditBlock()
-        self._cursor.movePosition(QTextCursor.MoveOperation.End)
-        if block.node is None:
-            self._paragraph(0)
-            self._text(block.source.strip("\n"), self._plain)
-        else:
-            self._node(block.node, 0)
-        self._cursor.endEditBlock()
-
-    def append(self, text: str) -> None:
-        """Add text at the end of the last block as it is, until that is parsed again."""
-        self._text(text, self._cursor.charFormat())
-
-    def finish(self) -> None:
-        """Take away the height of the empty line that Qt keeps behind a frame or table."""
-        self._cursor.movePosition(QTextCursor.MoveOperation.End)
-        if self._fresh and self._document.blockCount() > 1:
-            self._collapse()
-
-    # One method for each kind of block.
-
-    def _node(self, node: SyntaxTreeNode, depth: int) -> None:
-        match node.type:
-            case "paragraph" | "heading":
-                self._paragraph(depth, heading=node.type == "heading")
-                self._inline(node, self._heading_format(node))
-            case "fence" | "code_block":
-                self._code(node.content, (node.info or "").split(" ")[0].strip(), depth)
-            case "bullet_list" | "ordered_list":
-                self._list(node, depth)
-            case "blockquote":
-                for child in node.children:
-                    self._node(child, depth + 1)
-            case "table":
-                self._table(node, depth)
-            case "hr":
-                self._rule(depth)
-            case _:
-                self._paragraph(depth)
-                self._text(node.content, self._plain)
-
-    def _paragraph(self, depth: int, *, heading: bool = False, tight: bool = False) -> None:
-        shape = QTextBlockFormat()
-        shape.setLineHeight(self._line, QTextBlockFormat.LineHeightTypes.MinimumHeight.value)
-        shape.setLeftMargin(INDENT * depth)
-        shape.setBottomMargin(2 if tight else 4 if heading else GAP)
-        shape.setTopMargin(6 if heading and self._cursor.position() > 0 else 0)
-        if self._fresh:
-            listed = self._cursor.currentList()
-            if listed is not None:
-                listed.remove(self._cursor.block())
-            self._cursor.setBlockFormat(shape)
-            self._cursor.setBlockCharFormat(self._plain)
-        else:
-            self._cursor.insertBlock(shape, self._plain)
-        self._fresh = False
-
-    def _code(self, source: str, language: str, depth: int) -> None:
-        source = source.removesuffix("\n")
-        title = code.title_of(language)
-        if self._fresh:
-            self._collapse()
-        frame = QTextFrameFormat()
-        frame.setPadding(14)
-        frame.setLeftMargin(INDENT * depth)
-        frame.setTopMargin(CARD_GAP + card_head())
-        frame.setBottomMargin(GAP + 4)
-        frame.setProperty(CODE_TITLE, title)
-        frame.setProperty(CODE_SOURCE, source)
-        self._cursor.insertFrame(frame)
-        shape = QTextBlockFormat()
-        shape.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
-        height = round(1.5 * resources.pixels())
-        shape.setLineHeight(height, QTextBlockFormat.LineHeightTypes.MinimumHeight.value)
-        self._cursor.setBlockFormat(shape)
-        for index, line in enumerate(_lines_of_tones(source, language if self._coloured else "")):
-            if index:
-                self._cursor.insertBlock(shape)
-            for piece, tone in line:
-                self._text(piece, self._code_format(tone))
-        self._cursor.setCharFormat(self._code_format("text"))
-        self._cursor.setBlockCharFormat(self._code_format("text"))
-        self._fresh = True
-
-    def _list(self, node: SyntaxTreeNode, depth: int) -> None:
-        shape = QTextListFormat()
-        ordered = node.type == "ordered_list"
-        styles = QTextListFormat.Style
-        shape.setStyle(styles.ListDecimal if ordered else styles.ListDisc)
-        if ordered:
-            shape.setStart(int(node.attrs.get("start", 1)))
-        shape.setIndent(1)
-        made = None
-        for number, item in enumerate(node.children):
-            last = number == len(node.children) - 1
-            self._open_item(item, depth, tight=not last)
-            if made is None:
-                made = self._cursor.createList(shape)
-            else:
-                made.add(self._cursor.block())
-            for index, child in enumerate(item.children):
-                if index == 0 and child.type == "paragraph":
-                    self._inline(child, self._plain)
-                else:
-                    self._node(child, depth + 1)
-
-    def _open_item(self, item: SyntaxTreeNode, depth: int, *, tight: bool) -> None:
-        self._paragraph(depth, tight=tight and len(item.children) <= 1)
-
-    def _table(self, node: SyntaxTreeNode, depth: int) -> None:
-        rows = [row for part in node.children for row in part.children]
-        columns = max((len(row.children) for row in rows), default=0)
-        if not rows or len(rows) > MAX_ROWS or columns > MAX_COLUMNS:
-            self._table_as_text(rows, depth)
-            return
-        if self._fresh:
-            self._collapse()
-        shape = QTextTableFormat()
-        shape.setBorderCollapse(True)
-        shape.setBorder(1)
-        shape.setBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
-        shape.setBorderBrush(resources.colour("line"))
-        shape.setCellPadding(6)
-        shape.setLeftMargin(INDENT * depth)
-        shape.setTopMargin(CARD_GAP)
-        shape.setBottomMargin(GAP + 4)
-        shape.setColumnWidthConstraints([QTextLength()] * columns)
-        table = self._cursor.insertTable(len(rows), columns, shape)
-        for r, row in enumerate(rows):
-            for c, cell in enumerate(row.children):
-                self._cursor = table.cellAt(r, c).firstCursorPosition()
-                self._inline(cell, self._heading_format(None) if r == 0 else self._plain)
-        self._fresh = True
-
-    def _table_as_text(self, rows: list[SyntaxTreeNode], depth: int) -> None:
-        self._paragraph(depth)
-        lines = (" | ".join(_plain_text(cell) for cell in row.children) for row in rows)
-        self._text("\n".join(lines), self._plain)
-
-    def _rule(self, depth: int) -> None:
-        self._paragraph(depth)
-        shape = self._cursor.blockFormat()
-        width = QTextLength(QTextLength.Type.PercentageLength, 100)
-        shape.setProperty(QTextBlockFormat.Property.BlockTrailingHorizontalRulerWidth, width)
-        self._cursor.setBlockFormat(shape)
-
-    def _collapse(self) -> None:
-        """An empty line before or behind a frame takes no height."""
-        shape = QTextBlockFormat()
-        shape.setLineHeight(1, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
-        tiny = QTextCharFormat()
-        tiny.setFontPointSize(1)
-        self._cursor.setBlockFormat(shape)
-        self._cursor.setBlockCharFormat(tiny)
-
-    # Text within a block.
-
-    def _inline(self, node: SyntaxTreeNode, shape: QTextCharFormat) -> None:
-        for child in node.children:
-            self._span(child, QTextCharFormat(shape))
-
-    def _span(self, node: SyntaxTreeNode, shape: QTextCharFormat) -> None:
-        match node.type:
-            case "text":
-                self._text(node.content, shape)
-            case "softbreak" | "hardbreak":
-                self._text(LINE_BREAK, shape)
-            case "code_inline":
-                self._text(node.content, self._inline_code(shape))
-            case "image":
-                self._image(node, shape)
-            case _:
-                _mark_up(node, shape)
-                if node.type == "link":
-                    self._link(str(node.attrs.get("href", "")), shape)
-                if node.children:
-                    self._inline(node, shape)
-                elif node.content:
-                    self._text(node.content, shape)
-
-    def _link(self, address: str, shape: QTextCharFormat) -> None:
-        shape.setToolTip(tooltip(address))
-        if address.lower().startswith(OPENED_SCHEMES):
-            shape.setAnchor(True)
-            shape.setAnchorHref(address)
-            shape.setForeground(resources.colour("accent_text"))
-            shape.setFontUnderline(True)
-
-    def _image(self, node: SyntaxTreeNode, shape: QTextCharFormat) -> None:
-        said = QCoreApplication.translate("markdown", "[image: {words} {address}]")
-        address = str(node.attrs.get("src", ""))
-        shape.setForeground(resources.colour("text2"))
-        self._text(said.format(words=node.content, address=address), shape)
-
-    def _text(self, text: str, shape: QTextCharFormat) -> None:
-        for start in range(0, len(text), MAX_LINE):
-            if start and "\n" not in text[start - MAX_LINE : start]:
-                self._cursor.insertText(LINE_BREAK, shape)
-            self._cursor.insertText(text[start : start + MAX_LINE], shape)
-
-    def _format(self, role: str) -> QTextCharFormat:
-        shape = QTextCharFormat()
-        shape.setFont(resources.font(role))
-        shape.setForeground(resources.colour("text"))
-        return shape
-
-    def _heading_format(self, node: SyntaxTreeNode | None) -> QTextCharFormat:
-        """Paragraphs plain; headings heavier, the first two levels larger."""
-        shape = QTextCharFormat(self._plain)
-        if node is None or node.type == "heading":
-            shape.setFontWeight(QFont.Weight.DemiBold)
-        if node is not None and node.tag in ("h1", "h2"):
-            factor = 1.25 if node.tag == "h1" else 1.12
-            shape.setFontPointSize(resources.font("reading").pointSizeF() * factor)
-        return shape
-
-    def _code_format(self, tone: str) -> QTextCharFormat:
-        shape = QTextCharFormat()
-        shape.setFont(resources.code_font())
-        shape.setForeground(resources.colour(tone))
-        return shape
-
-    def _inline_code(self, around: QTextCharFormat) -> QTextCharFormat:
-        shape = self._code_format("text")
-        shape.setFont(resources.code_font(1.04))
-        shape.setFontWeight(around.fontWeight())
-        shape.setBackground(resources.colour("hover"))
-        if around.isAnchor():
-            shape.setAnchor(True)
-            shape.setAnchorHref(around.anchorHref())
-        return shape
+def _long_table(text: str, after: Block | None) -> re.Match[str] | None:
+    """More rows than are laid out as a table, or what follows them."""
+    if after is not None and after.part is not None and after.node is None:
+        return _ROWS.match(text)
+    found = _TALL.search(text)
+    return found if found and not _FENCE.search(text, 0, found.start()) else None
 
 
-def _mark_up(node: SyntaxTreeNode, shape: QTextCharFormat) -> None:
-    if node.type == "strong":
-        shape.setFontWeight(QFont.Weight.DemiBold)
-    elif node.type == "em":
-        shape.setFontItalic(True)
-    elif node.type == "s":
-        shape.setFontStrikeOut(True)
+def _rows(rows: str, after: Block | None) -> Iterator[Block]:
+    lines = rows.splitlines(keepends=True)
+    part = after.part + 1 if after is not None and after.part is not None else 0
+    for number, start in enumerate(range(0, len(lines), ROWS_AT_ONCE), part):
+        yield Block("".join(lines[start : start + ROWS_AT_ONCE]), None, part=number)
 
 
-def _plain_text(node: SyntaxTreeNode) -> str:
-    return "".join(_plain_text(c) for c in node.children) if node.children else node.content
+def _goes_on(before: Block, node: Node) -> bool:
+    """Whether a list is that of the item before it."""
+    if before.node is None or before.node.parent is None:
+        return False
+    own, other = node, before.node.parent
+    return own.type == other.type and own.markup == other.markup
 
 
-def _lines_of_tones(source: str, language: str) -> list[list[tuple[str, str]]]:
-    """Pieces with their tones, line by line: a newline is a new block of the document."""
-    lines: list[list[tuple[str, str]]] = [[]]
-    for piece, tone in code.tones(source, language):
-        first, *rest = piece.split("\n")
-        lines[-1].append((first, tone))
-        lines += [[(part, tone)] for part in rest]
-    return lines
+def first_number(node: Node) -> int:
+    """The number of a list's first item; 1 where it has bullets."""
+    return int(node.attrs.get("start", 1))
+
+
+def _pieces(source: str) -> Iterator[str]:
+    """Parts of a long paragraph, cut behind blanks where there are any.
+
+    Where it is cut depends on no more than the part itself, so it is the same while it streams.
+    """
+    start = 0
+    while len(source) - start > LONG:
+        end = max(source.rfind(blank, start, start + LONG) for blank in ("\n", " ")) + 1
+        end = end if end > start + LONG // 2 else start + LONG
+        yield source[start:end]
+        start = end
+    yield source[start:]
+
+
+def whole(blocks: list[Block]) -> int:
+    """How many of the first blocks will not change, whatever comes behind them.
+
+    What a line makes of the line before it is known when it has ended.
+    """
+    count = 0
+    for block, following in pairwise(blocks):
+        apart = block.item is None and block.source.endswith("\n\n")
+        if not (apart or "\n" in following.source or following.part):
+            break
+        count += 1
+    return count
+
+
+def open_fence(block: Block) -> Fence | None:
+    """The fence at the end of a block that goes on, if there is one."""
+    node, floor = block.node, 0
+    lines = block.source.split("\n")
+    while node is not None and node.type != "fence":
+        if node.type == "list_item" and node.map:
+            floor = _content_offset(lines[node.map[0] - block.line], floor)
+        if not node.children or node.type == "blockquote":
+            return None
+        node = node.children[-1]
+    if node is None or node.map is None:
+        return None
+    place = node.map[0] - block.line
+    opening, *rest = lines[place:]
+    if not rest:
+        return None
+    begun = sum(len(line) + 1 for line in lines[: place + 1])
+    fence = Fence(node.markup, _indent(_bare(opening, node.markup)), floor, begun)
+    return None if any(fence.closed_by(line) for line in rest) else fence
+
+
+def _bare(line: str, markup: str) -> str:
+    """An opening line with blanks where a list's marker stands."""
+    at = line.find(markup)
+    return " " * at + line[at:] if at > 0 else line
+
+
+def _content_offset(line: str, floor: int) -> int:
+    found = _MARKER.match(line, min(floor, len(line)))
+    return found.end() if found else floor
+
+
+def _indent(line: str) -> int:
+    expanded = line.expandtabs(4)
+    return len(expanded) - len(expanded.lstrip(" "))
+
+
+def plain_text(node: Node) -> str:
+    """The words of a node without their marks."""
+    return "".join(map(plain_text, node.children)) if node.children else node.content
+
+
+def rich(text: str) -> str:
+    """HTML of a Markdown text for the clipboard: no picture, no address but web and mail."""
+    text = visible(text)
+    return f"<pre>{escape(text)}</pre>" if DEEP.search(text) else str(dialect.words.render(text))

@@ -15,6 +15,7 @@ from app.widgets.memory_panel import MemoryPanel
 from app.widgets.target_picker import TargetPicker
 
 WIDTH = 352
+LEFT = 16  # pixels before the sections
 RIGHT = 15  # pixels beside the sections, where there is no scroll bar
 SETTLED = 800  # milliseconds after which no more room is made for the ways out
 ABOVE = 8  # pixels over a section that is scrolled to
@@ -46,7 +47,7 @@ class Sidebar(QWidget):
         self._body = body = QWidget()
         body.setObjectName("sidebarBody")
         self._column = column = QVBoxLayout(body)
-        column.setContentsMargins(16, 8, RIGHT, 16)
+        self._set_margins(RIGHT)
         column.setSpacing(0)
         column.addLayout(head)
         column.addSpacing(4)
@@ -82,10 +83,16 @@ class Sidebar(QWidget):
     def _make_room(self, _: int, most: int) -> None:
         """The scroll bar takes its place from the margin, so that nothing moves for it."""
         bar = self._scroll.verticalScrollBar().sizeHint().width()
-        self._column.setContentsMargins(16, 8, RIGHT - bar if most else RIGHT, 16)
+        self._set_margins(RIGHT - bar if most else RIGHT)
         if self._turning.isActive():
             self._turn_to_memory()
             self._turning.start()
+
+    def _set_margins(self, beside: int) -> None:
+        """Keep the sections away from the edges, `beside` pixels where the scroll bar stands."""
+        mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
+        left, right = (beside, LEFT) if mirrored else (LEFT, beside)
+        self._column.setContentsMargins(left, 8, right, 16)
 
     def _show_waiting(self, view: View | None) -> None:
         """What was just chosen and waits for a word of the user is in sight."""

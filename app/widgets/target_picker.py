@@ -40,7 +40,7 @@ class TargetPicker(QFrame):
         self._models = models
         self.setObjectName("card")
         self._build()
-        self.head.clicked.connect(self._open)
+        self.head.clicked.connect(self.open)
         self.choices.chosen.connect(self._choose)
         self.choices.acted.connect(self._act)
         bind(models, Models.targets, self.choices.show_rows)
@@ -185,7 +185,8 @@ class TargetPicker(QFrame):
             return self.tr("{count} graphics cards").format(count=len(held))
         return device_name(held[0]) if held else loaded.device
 
-    def _open(self) -> None:
+    def open(self) -> None:
+        """Show the list of targets."""
         below = self.head.mapToGlobal(QPoint(0, self.head.height())).y()
         room = self.screen().availableGeometry().bottom() - below - EDGE
         others = self._popover.sizeHint().height() - self.choices.minimumHeight()

@@ -27,6 +27,7 @@ from engine.library.inspect import inspect
 from engine.loading import LoadedModel, Stopped
 from engine.sampling import resolve
 from engine.session import Session, check_pair
+from engine.text import Piece, Reading
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -153,6 +154,7 @@ class _Slipstream:
                     "".join(chunk.text for chunk in chunks),
                     ids if chunks[-1].token_ids_exact else None,
                     self._session.target.loaded.vocabulary,
+                    "".join(chunk.reasoning for chunk in chunks),
                 )
             )
             usage = chunks[-1].usage
@@ -231,10 +233,12 @@ class _Transformers:
         chat: list[Message] = []
         for turn in asked:
             chat.append(Message("user", turn))
-            answers.append(self._generate(self._tokenizer.prompt(chat).ids, max_tokens, stopped))
+            prompt = self._tokenizer.prompt(chat)
+            answers.append(self._generate(prompt.ids, max_tokens, stopped))
             made = answers[-1].ids
-            text = self._tokenizer.decode(made)
-            chat.append(Message("assistant", text, made, self._vocabulary))
+            reading = Reading(self._tokenizer.decode, (), prompt.thinking)
+            said = sum(map(reading.push, made), Piece()) + reading.flush()
+            chat.append(Message("assistant", said.text, made, self._vocabulary, said.reasoning))
         return tuple(answers)
 
     def _generate(self, ids: list[int], max_tokens: int, stopped: Stopped) -> Answer:

@@ -30,7 +30,7 @@ def open_program(qtbot, monkeypatch) -> Iterator[Open]:
         program.window.show()
         qtbot.waitExposed(program.window)
         program.window.activateWindow()
-        program.models.start()
+        program.begin()
         if wait:
             qtbot.waitUntil(lambda: program.models.loaded is not None)
             qtbot.waitUntil(lambda: not program.models.choosing)
@@ -39,9 +39,9 @@ def open_program(qtbot, monkeypatch) -> Iterator[Open]:
     yield opening
     for program in opened:
         program.window.close()
-        program.worker.close()
+        program.worker.close(closing=program.history.close)
         program.window.deleteLater()
-        parts = (program.hub, program.stats, program.chat, program.models, program.alerts)
-        for part in (*parts, program.worker):
-            part.deleteLater()
+        for part in vars(program).values():
+            if part is not program.app:
+                part.deleteLater()
         qtbot.wait(1)

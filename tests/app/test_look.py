@@ -6,22 +6,23 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from app import resources
+from app import paths, resources
+from app.settings import Settings, save
 from app.viewmodels.downloads import Download, Downloads, Phase
-from app.viewmodels.fit import Fitting
+from app.viewmodels.fit import Fitting, Part
 from app.viewmodels.rows import Row
 from app.widgets.choice_row import LEFT, button_place
 from app.widgets.choices import ChoiceList
-from app.widgets.common import Button, device_name
+from app.widgets.common import Button, Elided, device_name
 from app.widgets.downloads import DownloadList
-from app.widgets.fit_bar import FitBar
+from app.widgets.fit_bar import FitBar, Legend
 from app.widgets.memory_panel import MemoryPanel
 from app.widgets.sidebar import ABOVE, WIDTH
 from app.worker import Worker
 from engine.fit import GIB, Pair, Room
-from tests.fakes import info
+from tests.fakes import DRAFT, ScriptedSession, info
 from tests.model_screens import SAME, SMALL, Library, Machine, model, path_of
 from tests.model_screens import TARGET as TARGET_NAME
 
@@ -143,6 +144,90 @@ def test_what_waits_for_a_word_of_the_user_is_in_sight(qtbot, open_program):
     # as far up as it goes: how long it is depends on what the ways out have to say
     qtbot.waitUntil(lambda: 0 < bar.value() == min(sidebar.memory.y() - ABOVE, bar.maximum()))
     assert sidebar.memory.verdict.mapTo(sidebar, QPoint()).y() < seen.height()
+
+
+@pytest.mark.parametrize(
+    ("language", "percent", "mirrored"),
+    [("de", 100, False), ("en", 150, False), ("de", 150, False), ("de", 100, True)],
+)
+def test_nothing_in_the_sidebar_is_wider_than_it(qtbot, open_program, language, percent, mirrored):
+    app = QApplication.instance()
+    if mirrored:
+        app.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+    save(replace(Settings(), language=language), paths.ensure(paths.config_folder()))
+    try:
+        program = open_program(ScriptedSession())
+        resources.apply_theme(app, "light", percent=percent)
+        program.window.resize(1440, 900)
+        program.models.choose_draft(str(DRAFT))
+        qtbot.waitUntil(lambda: not program.models.choosing)
+        qtbot.wait(50)
+        sidebar = program.window.sidebar
+        seen = sidebar._scroll.viewport().width()
+        assert sidebar._body.width() == seen
+        for part in (sidebar._body, *sidebar._body.findChildren(QWidget)):
+            if part.isVisibleTo(sidebar):
+                at = part.mapTo(sidebar._body, QPoint()).x()
+                assert 0 <= at <= at + part.width() <= seen, part
+        assert sidebar._body.minimumSizeHint().width() <= seen
+        assert sidebar.acceptance.minimumSizeHint().width() <= sidebar.acceptance.width() < WIDTH
+    finally:
+        app.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+        resources.speak(app, "en")
+        resources.apply_theme(app, "light", percent=100)
+
+
+@pytest.mark.parametrize("percent", [100, 150])
+def test_words_over_and_under_the_field_are_not_cut_off(qtbot, open_program, percent):
+    app = QApplication.instance()
+    save(replace(Settings(), language="de"), paths.ensure(paths.config_folder()))
+    try:
+        window = open_program(ScriptedSession()).window
+        resources.apply_theme(app, "light", percent=percent)
+        window.resize(1440, 900)
+        for opener in (window.composer.prompt, window.composer.sampling):
+            opener.click()
+            qtbot.waitUntil(opener.popover.isVisible)
+            for button in opener.popover.chooser.findChildren(Button):
+                assert button.width() >= button.sizeHint().width()
+                assert button.geometry().right() < opener.popover.chooser.width()
+            opener.popover.hide()
+        for meter in (window.meter, window.meter.when_full):
+            for words in meter.findChildren(QLabel):
+                assert words.height() >= words.sizeHint().height()
+    finally:
+        resources.speak(app, "en")
+        resources.apply_theme(app, "light", percent=100)
+
+
+@pytest.mark.parametrize(("room", "columns"), [(500, 2), (200, 1)])
+def test_the_legend_has_two_columns_where_their_words_fit(shown, qtbot, room, columns):
+    legend = Legend()
+    area = shown(legend)
+    area.window().setFixedSize(room, 300)
+    parts = ("target_weights", "target_kv", "draft_weights", "draft_kv")
+    legend.show_parts(tuple(Part(name, name, 7 * GIB) for name in parts))
+    qtbot.wait(10)
+    names = [child for child in legend.findChildren(Elided) if child.isVisibleTo(legend)]
+    assert len({name.x() for name in names}) == columns
+    assert [name.text() for name in names] == list(parts)
+
+
+def test_a_row_is_mirrored_with_its_button(shown, qtbot):
+    QApplication.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+    try:
+        choices = ChoiceList("choices")
+        shown(choices)
+        choices.show_rows(ROWS)
+        place = choices.visualRect(choices.model().index(1))
+        button = button_place(place, ROWS[1])
+        assert button.left() == place.left() + LEFT
+        acted = []
+        choices.acted.connect(acted.append)
+        qtbot.mouseClick(choices.viewport(), Qt.MouseButton.LeftButton, pos=button.center())
+        assert acted == ["b"]
+    finally:
+        QApplication.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
 
 
 def test_all_bars_have_one_scale(shown):

@@ -1,5 +1,6 @@
 """The lanes: order, stopping, failing, closing."""
 
+import gc
 import threading
 import time
 import weakref
@@ -7,8 +8,8 @@ import weakref
 import pytest
 
 from app.worker import Job, Worker
-from engine.api import Chunk, Drafting, Finish, Sampling
-from engine.errors import LoadError, OutOfMemory
+from engine.api import Chunk, Drafting, Finish, Message, Sampling
+from engine.errors import ContextFull, LoadError, OutOfMemory
 from tests.fakes import TARGET, ScriptedSession, chunks_of
 
 
@@ -216,3 +217,60 @@ def test_downloads_do_not_wait_for_looking(qtbot, lanes):
         worker.fetch(lambda report, stopped: "file")
     assert ended.args == [Job.FETCH, "file"]
     release.set()
+
+
+def test_an_answer_goes_on_where_that_is_asked_for(qtbot, lanes):
+    session = ScriptedSession(chunks_of(["a"]), chunks_of(["b"]))
+    worker = lanes(session)
+    for resume in (True, False):
+        with qtbot.waitSignal(worker.finished):
+            worker.reply([Message("assistant", "x")], Sampling(), Drafting(), resume=resume)
+    assert session.resumed == [True, False]
+
+
+def test_a_chat_is_measured_in_the_model_lane(qtbot, lanes):
+    session = ScriptedSession()
+    session.spare = 4
+    worker = lanes(session)
+    chat = [Message("user", "abc"), Message("assistant", "de")]
+    with qtbot.waitSignal(worker.finished) as ended:
+        worker.measure(chat)
+    assert ended.args == [Job.MEASURE, 5]
+    with qtbot.waitSignal(worker.finished) as ended:
+        worker.oldest(chat, 100)
+    assert ended.args == [Job.MEASURE, 4]
+    assert session.rooms == [100]
+    session.spare = ContextFull("context_full", "{needed} of {context}", needed=9, context=8)
+    with qtbot.waitSignal(worker.failed) as failed:
+        worker.oldest(chat, 100)
+    assert failed.args[0] is Job.MEASURE
+    assert failed.args[1].values == {"needed": 9, "context": 8}
+
+
+def test_a_loaded_model_is_not_looked_through_for_garbage(qtbot, lanes):
+    """Each look would stop the window too; one that is replaced comes into sight again."""
+    in_sight = []
+
+    class Session(ScriptedSession):
+        def load_target(self, *args, **options):
+            in_sight.append(gc.get_freeze_count())
+            self.weights = [[number] for number in range(5_000)]
+            return super().load_target(*args, **options)
+
+        def choose_draft(self, *args, **options):
+            in_sight.append(gc.get_freeze_count())
+            super().choose_draft(*args, **options)
+
+    session = Session()
+    worker = lanes(session)
+    for load in (worker.load_target, worker.choose_draft):
+        with qtbot.waitSignal(worker.finished):
+            load(TARGET)
+        assert gc.get_freeze_count() > 5_000
+        assert not any(one is session.weights for one in gc.get_objects())
+    assert in_sight == [0, 0]
+    session.load_error = LoadError("broken", "broken")
+    with qtbot.waitSignal(worker.failed):
+        worker.load_target(TARGET)
+    assert gc.get_freeze_count() > 5_000
+    gc.unfreeze()

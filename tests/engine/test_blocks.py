@@ -370,3 +370,27 @@ def test_a_chat_that_goes_on_is_to_the_bit_one_that_was_opened_anew(tmp_path):
     assert all(itertools.starmap(torch.equal, pairs))
     here.close()
     there.close()
+
+
+@pytest.mark.parametrize("cut", [1, 9, 30])
+def test_an_answer_that_goes_on_elsewhere_is_to_the_bit_the_whole_one(tmp_path, cut):
+    """What there is of it is fed as answers are, not as a prompt."""
+    write_model(tmp_path / "m", config=tiny_config(eos_token_id=IM_END))
+    first = [Message("user", "abc abc abc abc " * 8)]
+
+    def answer(messages, tokens, resume=False):
+        session = Session(tmp_path / "cache")
+        session.load_target(tmp_path / "m")
+        session.target.model = uneven()
+        greedy = Sampling(temperature=0.0, max_tokens=tokens)
+        chunks = list(session.reply(messages, greedy, Drafting(0), resume=resume))
+        keys = kept(session.target.model)
+        vocabulary = session.target.tokenizer.fingerprint
+        session.close()
+        return tuple(i for c in chunks for i in c.token_ids), keys, vocabulary
+
+    whole, keys, vocabulary = answer(first, 40)
+    begun = Message("assistant", "", token_ids=whole[:cut], vocabulary=vocabulary)
+    rest, others, _ = answer([*first, begun], 40 - cut, resume=True)
+    assert whole[:cut] + rest == whole
+    assert all(map(torch.equal, keys, others))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.text import Detokenizer, Piece, StopStrings, Thinking
+from engine.text import Detokenizer, Piece, Reading, StopStrings, Thinking
 
 AWKWARD = "👩‍👩‍👧‍👦 龘 नमस्ते"
 
@@ -110,3 +110,29 @@ def test_stopped_in_the_middle_of_thinking():
 )
 def test_text_that_only_looks_like_a_tag_stays(text):
     assert feed(list(text))[2] == Piece(text, "")
+
+
+TAGGED = ["<think>", "a", " plan", "</think>", "so", " it", " is"]
+
+
+def tagged(ids):
+    return "".join(TAGGED[i] for i in ids)
+
+
+@pytest.mark.parametrize("begun", range(8))
+def test_thinking_is_counted_with_its_tags_and_from_where_the_answer_goes_on(begun):
+    reading = Reading(tagged, (), thinking=False)
+    reading.begin(range(begun), Piece())
+    for token in range(begun, 7):
+        reading.push(token)
+    assert reading.thought == max(0, 4 - begun)
+
+
+@pytest.mark.parametrize("begun", range(8))
+def test_nothing_that_was_seen_is_shown_again_and_nothing_is_left_out(begun):
+    """Also of what these stages would have held back: here the start of a stop string."""
+    reading = Reading(tagged, ("so it will",), thinking=False)
+    seen = Piece("".join(TAGGED[4:begun]), "".join(TAGGED[1 : min(begun, 3)]))
+    reading.begin(range(begun), seen)
+    pieces = [reading.push(i) for i in range(begun, 7)]
+    assert sum([*pieces, reading.flush()], seen) == Piece("so it is", "a plan")

@@ -1,15 +1,18 @@
 """A conversation becomes a prompt: templates, refused roles, typed control tokens, reuse."""
 
 import datetime
+import threading
+import time
 
 import pytest
 import tokenizers
 
+from engine import tokenizer as module
 from engine.api import Message
 from engine.errors import TemplateError
 from engine.template import Template
 from engine.tokenizer import FOLDED, MERGED, NO_TEMPLATE, Tokenizer
-from tests.folders import CHATML, IM_END, IM_START, byte_tokenizer_json
+from tests.folders import CHATML, END_THINK, IM_END, IM_START, THINK, byte_tokenizer_json
 
 STRICT = (
     "{{ bos_token }}{% if messages[0]['role']=='system' %}"
@@ -233,3 +236,111 @@ def test_decoding_leaves_control_tokens_out_but_not_thinking_tags(tokenizer):
     t = tokenizer()
     think, end = t.backend.token_to_id("<think>"), t.backend.token_to_id("</think>")
     assert t.decode([think, 104, end, IM_START, 105, IM_END]) == "<think>h</think>i"
+
+
+KEEPING = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+    "{% if m.reasoning_content is defined and KEPT %}<think>{{ m.reasoning_content }}</think>"
+    "{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
+)
+ALWAYS = KEEPING.replace("KEPT", "true")
+AFTER_THE_LAST_QUESTION = KEEPING.replace("KEPT", "loop.last")
+
+
+def thought(t, ids=()):
+    return Message("assistant", "so", tuple(ids) or None, t.fingerprint, "a plan")
+
+
+@pytest.mark.parametrize(
+    ("template", "seen"), [(CHATML, 0), (ALWAYS, 2), (AFTER_THE_LAST_QUESTION, 1)]
+)
+def test_the_template_says_what_stays_of_the_thinking(tokenizer, template, seen):
+    t = tokenizer(template)
+    made = (THINK, *b"a plan", END_THINK, *b"so", IM_END)
+    chat = [Message("user", "Hi"), thought(t, made), Message("user", "More"), thought(t, made)]
+    prompt = t.prompt(chat)
+    assert text_of(t, prompt.ids).count("<think>a plan</think>so<|im_end|>") == seen
+    assert prompt.ids.count(THINK) == seen
+    assert prompt.answers == ()
+
+
+def test_thinking_has_the_other_name_too(tokenizer):
+    """gpt-oss calls it so."""
+    t = tokenizer("{% for m in messages %}{{ m.thinking | default('none') }};{% endfor %}")
+    prompt = t.prompt([Message("user", "Hi", reasoning="no"), thought(t), answer(t, (104,))])
+    assert text_of(t, prompt.ids) == "none;a plan;none;"
+
+
+def test_control_tokens_in_thinking_stay_text(tokenizer):
+    t = tokenizer(ALWAYS)
+    said = Message("assistant", "so", reasoning="a</think>b<|im_end|>\ue000")
+    prompt = t.prompt([said])
+    assert prompt.ids.count(END_THINK) == prompt.ids.count(IM_END) == 1
+    assert "a</think>b<|im_end|>\ue000</think>so" in text_of(t, prompt.ids)
+
+
+def test_ids_of_an_answer_without_a_thought_come_back_without_its_empty_tags(tokenizer):
+    t = tokenizer()
+    made = (THINK, END_THINK, *b"so", IM_END)
+    prompt = t.prompt([Message("user", "Hi"), answer(t, made, "so"), Message("user", "More")])
+    assert prompt.ids.count(THINK) == prompt.ids.count(END_THINK) == 0
+    assert "assistant\nso<|im_end|>" in text_of(t, prompt.ids)
+
+
+def test_what_an_earlier_prompt_had_is_not_encoded_again(tokenizer, monkeypatch):
+    t = tokenizer()
+    chat = [Message("user", "Hi"), answer(t, (104,)), Message("user", "More")]
+    encoded = []
+    whole = Tokenizer.encode
+    monkeypatch.setattr(Tokenizer, "encode", lambda t, text: encoded.append(text) or whole(t, text))
+    first = t.prompt(chat).ids
+    asked = len(encoded)
+    assert t.prompt(chat).ids == first
+    assert len(encoded) == asked
+    longer = t.prompt([*chat, answer(t, (105,)), Message("user", "And?")]).ids
+    assert len(encoded) == asked + 1
+    assert longer[: len(first)] == first
+
+
+def test_only_so_much_is_remembered_and_of_that_the_latest(tokenizer, monkeypatch):
+    monkeypatch.setattr(module, "REMEMBERED", 100)
+    t = tokenizer("{{ messages[0].content }}")
+    for text in ("a" * 60, "b" * 30, "a" * 60, "c" * 30, "d" * 300):
+        t.prompt([Message("user", text)])
+        assert t._lately._size == sum(len(text) for text, _ in t._lately._ids) <= 100
+    t.prompt([Message("user", "a" * 60)])
+    t.prompt([Message("user", "b" * 30)])
+    t.prompt([Message("user", "a" * 60)])
+    t.prompt([Message("user", "c" * 30)])
+    assert [text[0] for text, _ in t._lately._ids] == ["a", "c"]
+
+
+def test_a_long_text_is_encoded_while_other_threads_run(tokenizer):
+    """As a window's must."""
+    t = tokenizer()
+    gaps, done = [], threading.Event()
+
+    def tick():
+        last = time.monotonic()
+        while not done.wait(0.001):
+            now = time.monotonic()
+            gaps.append(now - last)
+            last = now
+
+    beside = threading.Thread(target=tick)
+    beside.start()
+    began = time.monotonic()
+    t.encode("lorem ipsum dolor " * 12_000)
+    taken = time.monotonic() - began
+    done.set()
+    beside.join()
+    assert max(gaps) < taken / 2
+
+
+def test_thinking_that_was_stopped_is_not_sent_back_as_an_answer(tokenizer):
+    """No tag ends it."""
+    t = tokenizer()
+    stopped = Message("assistant", "", (THINK, *b"a pl"), t.fingerprint, "a pl")
+    prompt = t.prompt([Message("user", "Hi"), stopped, Message("user", "More")])
+    assert prompt.ids.count(THINK) == 0
+    assert "assistant\n<|im_end|>" in text_of(t, prompt.ids)

@@ -1,0 +1,102 @@
+"""What goes into a bug report: versions, the system, what failed, the last lines of the log.
+
+Knows what must not go into it: chat text, tokens, the name of the user. Knows no Qt.
+"""
+
+import os
+import platform
+import re
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+
+from app import paths
+
+PACKAGES = ("slipstream", "PySide6-Essentials", "torch", "transformers", "tokenizers")
+LOG = "slipstream.log"
+LINES = 40
+TAIL = 64_000  # bytes of the log that are looked at
+LONGEST = 300  # characters of a line
+# So many characters in a row that also stand in a chat are taken from it; of shorter texts, all.
+RUN = 16
+SHORTEST = 4
+TOKEN = re.compile(r"hf_\w+|(?i:bearer|basic|token)[ =:]+\S+|//[^/@\s]*@")
+LEFT_OUT = "[left out]"
+BEGINNING = re.compile(r"\d{4}-\d\d-\d\d \d\d:")  # of a record in the log
+PLACE = re.compile(r'  File "[^"]+", line \d+')
+
+
+def report(failed: Iterable[str], private: Iterable[str]) -> str:
+    """The report on what has `failed`. What holds something of the texts in `private` is left
+    out, in a traceback all but the places."""
+    runs = _runs(private)
+    said = [_clean(part, runs) for part in failed]
+    log = [_clean(record, runs) for record in _log()]
+    parts = [_versions(), "Failed:", *said, "", "Log:", *(log or ["empty"])]
+    return "\n".join(parts) + "\n"
+
+
+def _versions() -> str:
+    lines = [f"{platform.platform()}, Python {platform.python_version()}"]
+    for name in PACKAGES:
+        try:
+            lines.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            lines.append(f"{name}: not installed")
+    return "\n".join(lines) + "\n"
+
+
+def _log() -> list[str]:
+    """The last records of the log file; none where it cannot be read."""
+    try:
+        with (paths.log_folder() / LOG).open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - TAIL))
+            lines = file.read().decode("utf-8", "replace").splitlines()[-LINES:]
+    except OSError:
+        return []
+    records: list[str] = []
+    for line in lines:
+        if records and not BEGINNING.match(line):
+            records[-1] += f"\n{line}"
+        else:
+            records.append(line)
+    return records
+
+
+def _clean(text: str, runs: set[str]) -> str:
+    """A text of one line or several without what is nobody else's business."""
+    lines = text.splitlines()
+    if _is_private(text, runs):
+        lines = [LEFT_OUT, *(line for line in lines if PLACE.match(line))]
+    return "\n".join(map(_without_secrets, lines))
+
+
+def _is_private(text: str, runs: set[str]) -> bool:
+    plain = _squeezed(text)
+    longs = (plain[i : i + RUN] for i in range(len(plain) - RUN + 1))
+    shorts = (run for run in runs if len(run) < RUN)
+    return any(run in runs for run in longs) or any(run in plain for run in shorts)
+
+
+def _without_secrets(line: str) -> str:
+    secret = os.environ.get("HF_TOKEN")
+    if secret:
+        line = line.replace(secret, LEFT_OUT)
+    line = TOKEN.sub(LEFT_OUT, line).replace(str(Path.home()), "~")
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]} …"
+
+
+def _runs(private: Iterable[str]) -> set[str]:
+    """All runs of RUN characters in the texts, and the texts that are shorter than that."""
+    runs: set[str] = set()
+    for text in map(_squeezed, private):
+        runs.update(text[i : i + RUN] for i in range(len(text) - RUN + 1))
+        if SHORTEST <= len(text) < RUN:
+            runs.add(text)
+    return runs
+
+
+def _squeezed(text: str) -> str:
+    """As it may stand in a log: written with escapes or not, in one line or several."""
+    return re.sub(r"(\\[nrt]|[\s\W])+", " ", text).strip().casefold()

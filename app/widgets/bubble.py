@@ -1,0 +1,143 @@
+"""A question in the transcript: what the user wrote, as it is, with the files that went along.
+
+It can be written anew in its place. Shows a Turn; what becomes of an edit is the chat's.
+"""
+
+from PySide6.QtCore import QEvent, QRectF, Signal
+from PySide6.QtGui import QEnterEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+
+from app import resources
+from app.viewmodels.chat import Chat
+from app.viewmodels.turns import Turn
+from app.widgets.attachment_chip import AttachmentChip
+from app.widgets.message_editor import MessageEditor
+from app.widgets.paged import PagedText
+from app.widgets.tools import Tools
+
+SHARE = 0.86  # of the column that a bubble takes at most
+PADDING = 14
+BESIDE = 6  # pixels between the buttons and the bubble
+RADIUS = 12
+
+
+class Bubble(QWidget):
+    """Buttons, and beside them the bubble at the column's end."""
+
+    grown = Signal(QWidget)  # a part that is to stay in view
+
+    def __init__(self, turn: Turn, chat: Chat) -> None:
+        super().__init__()
+        self.turn = turn
+        self._chat = chat
+        self.editor: MessageEditor | None = None
+        self.body = PagedText(self.tr("Your message"))
+        self.chips = [AttachmentChip(attachment) for attachment in turn.attachments]
+        self.tools = Tools()
+        self.tools.version_chosen.connect(chat.show_version)
+        self.pencil = self.tools.add(self.tr("Edit the message"), "pencil")
+        self.pencil.clicked.connect(self.edit)
+        self._build()
+        self._show_text()
+        self.tools.show_versions(turn.versions, turn.id)
+        self.tools.set_tone("text3")
+
+    def _build(self) -> None:
+        # As high as what is in it, however much room there is.
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self._frame = _Frame(self)
+        self._inner = QVBoxLayout(self._frame)
+        self._inner.setContentsMargins(PADDING, 8, PADDING, 9)
+        self._inner.setSpacing(6)
+        for chip in self.chips:
+            self._inner.addWidget(chip)
+        self._inner.addWidget(self.body)
+        tools = QVBoxLayout()
+        tools.setContentsMargins(0, 6, 0, 0)
+        tools.addWidget(self.tools)
+        tools.addStretch()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(BESIDE)
+        row.addStretch()
+        row.addLayout(tools)
+        row.addWidget(self._frame)
+
+    def show_turn(self, turn: Turn) -> None:
+        """The same message, as the chat has it now."""
+        changed = turn.text != self.turn.text
+        self.turn = turn
+        if changed:
+            self._show_text()
+        self.tools.show_versions(turn.versions, turn.id)
+
+    def _show_text(self) -> None:
+        text = self.turn.text
+        self.body.show_plain(text)
+        self.body.setHidden(not text and bool(self.chips))
+
+    def edit(self) -> None:
+        """Let it be written anew."""
+        if self.editor is None:
+            self.editor = MessageEditor(self.turn.text)
+            self.editor.saved.connect(self._save)
+            self.editor.left.connect(self.leave)
+            self.editor.resized.connect(lambda: self.grown.emit(self))
+            self.body.hide()
+            self.tools.set_off(self.pencil, True)
+            self._inner.addWidget(self.editor)
+            self.editor.show()
+        self.editor.field.setFocus()
+        self.grown.emit(self)
+
+    def leave(self) -> None:
+        """Show what was there."""
+        if self.editor is None:
+            return
+        self.editor.hide()
+        self.editor.deleteLater()
+        self.editor = None
+        self._show_text()
+        self.tools.set_off(self.pencil, False)
+        self.pencil.setFocus()
+        self._frame.update()
+
+    def _save(self, text: str) -> None:
+        """Kept open where it is refused, so that nothing written is lost."""
+        if text == self.turn.text:
+            self.leave()
+        elif not self._chat.edit(self.turn.id, text) and self.editor is not None:
+            self.editor.refuse(self.tr("Nothing can be asked now. The text stays here."))
+
+    def set_idle(self, idle: bool) -> None:
+        """Whether something can be asked now."""
+        self.tools.set_idle(idle)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._frame.setMaximumWidth(round(self.width() * SHARE))
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self.tools.set_near(True)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self.tools.set_near(False)
+
+
+class _Frame(QFrame):
+    """The bubble's ground; draws the ring of the focus in it."""
+
+    def __init__(self, bubble: Bubble) -> None:
+        super().__init__()
+        self._bubble = bubble
+        self.setObjectName("bubble")
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Minimum)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self._bubble.body.ringed or self._bubble.editor is not None:
+            painter = QPainter(self)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(resources.colour("accent"), 2))
+            ring = QRectF(self.rect()).adjusted(1, 1, -1, -1)
+            painter.drawRoundedRect(ring, RADIUS - 1, RADIUS - 1)

@@ -1,0 +1,49 @@
+"""A field for some lines of plain text, with the border and the focus ring of a one-line field."""
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QVBoxLayout
+
+from app import resources
+
+RADIUS = 6
+
+
+class TextBox(QFrame):
+    """`edit` is the text itself; Tab leaves it. It is at least `lines` high, or just so high."""
+
+    def __init__(self, name: str, lines: int, *, grows: bool = False, code: bool = False) -> None:
+        super().__init__()
+        self.edit = QPlainTextEdit()
+        self.edit.setAccessibleName(name)
+        self.edit.setFrameShape(QFrame.Shape.NoFrame)
+        self.edit.setFont(resources.code_font() if code else resources.font("body"))
+        self.edit.setTabChangesFocus(True)
+        self.edit.document().setDocumentMargin(0)
+        self.edit.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.edit.viewport().setAutoFillBackground(False)
+        self.edit.installEventFilter(self)
+        height = lines * QFontMetrics(self.edit.font()).lineSpacing() + 2
+        self.edit.setMinimumHeight(height)
+        if not grows:
+            self.edit.setMaximumHeight(height)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(9, 6, 3, 6)
+        column.addWidget(self.edit)
+        self.setFocusProxy(self.edit)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            self.update()
+        return super().eventFilter(watched, event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        focused = self.edit.hasFocus()
+        width = 2 if focused else 1
+        painter.setPen(QPen(resources.colour("accent" if focused else "control"), width))
+        painter.setBrush(resources.colour("base"))
+        box = self.rect().toRectF()
+        inset = width / 2
+        painter.drawRoundedRect(box.adjusted(inset, inset, -inset, -inset), RADIUS, RADIUS)

@@ -1,0 +1,2454 @@
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="de" sourcelanguage="en">
+<context>
+    <name>Acceptance</name>
+    <message>
+        <source>tokens a round</source>
+        <translation>Tokens je Runde</translation>
+    </message>
+    <message>
+        <source>Acceptance</source>
+        <translation>Annahme</translation>
+    </message>
+</context>
+<context>
+    <name>AnswerTurn</name>
+    <message>
+        <source>Answer</source>
+        <translation>Antwort</translation>
+    </message>
+</context>
+<context>
+    <name>AttachmentChip</name>
+    <message>
+        <source>Attached file {name}, {size}</source>
+        <translation>Angehängte Datei {name}, {size}</translation>
+    </message>
+</context>
+<context>
+    <name>Bars</name>
+    <message>
+        <source>Acceptance by position</source>
+        <translation>Annahme nach Position</translation>
+    </message>
+    <message>
+        <source>By position</source>
+        <translation>Nach Position</translation>
+    </message>
+</context>
+<context>
+    <name>Bubble</name>
+    <message>
+        <source>Your message</source>
+        <translation>Eigene Nachricht</translation>
+    </message>
+    <message>
+        <source>Edit the message</source>
+        <translation>Nachricht bearbeiten</translation>
+    </message>
+    <message>
+        <source>Nothing can be asked now. The text stays here.</source>
+        <translation>Jetzt kann nichts gefragt werden. Der Text bleibt hier.</translation>
+    </message>
+</context>
+<context>
+    <name>Chat</name>
+    <message>
+        <source>New chat</source>
+        <translation>Neuer Chat</translation>
+    </message>
+    <message>
+        <source>Summarise this conversation in at most 200 words, so that it can go on without the messages above. Keep names, numbers, decisions and open questions.</source>
+        <translation>Fasse dieses Gespräch in höchstens 200 Wörtern zusammen, sodass es ohne die Nachrichten oben weitergehen kann. Behalte Namen, Zahlen, Entscheidungen und offene Fragen.</translation>
+    </message>
+    <message>
+        <source>The last message alone fills the context.</source>
+        <translation>Schon die letzte Nachricht füllt den Kontext.</translation>
+    </message>
+    <message>
+        <source>What was said before, in short:</source>
+        <translation>Was vorher gesagt wurde, in Kürze:</translation>
+    </message>
+    <message>
+        <source>Memory ran out. The text is kept.</source>
+        <translation>Der Speicher reicht nicht. Der Text bleibt erhalten.</translation>
+    </message>
+    <message>
+        <source>This chat was answered by {model}.</source>
+        <translation>In diesem Chat hat {model} geantwortet.</translation>
+    </message>
+</context>
+<context>
+    <name>Chip</name>
+    <message>
+        <source>Remove {name}, {about}</source>
+        <translation>{name} entfernen, {about}</translation>
+    </message>
+    <message>
+        <source>Remove</source>
+        <translation>Entfernen</translation>
+    </message>
+</context>
+<context>
+    <name>Chips</name>
+    <message>
+        <source>Attached files</source>
+        <translation>Angehängte Dateien</translation>
+    </message>
+</context>
+<context>
+    <name>Column</name>
+    <message>
+        <source>Ask something. What you write stays on this computer.</source>
+        <translation>Etwas fragen. Was hier steht, bleibt auf diesem Computer.</translation>
+    </message>
+    <message>
+        <source>Chats</source>
+        <translation>Chats</translation>
+    </message>
+    <message>
+        <source>New chat</source>
+        <translation>Neuer Chat</translation>
+    </message>
+    <message>
+        <source>Import and export</source>
+        <translation>Import und Export</translation>
+    </message>
+</context>
+<context>
+    <name>Composer</name>
+    <message>
+        <source>Attach text files</source>
+        <translation>Textdateien anhängen</translation>
+    </message>
+    <message>
+        <source>You can write the next message while this one is answered</source>
+        <translation>Die nächste Nachricht lässt sich schon während der Antwort schreiben</translation>
+    </message>
+    <message>
+        <source>Message</source>
+        <translation>Nachricht</translation>
+    </message>
+    <message>
+        <source>Reading</source>
+        <translation>Wird gelesen</translation>
+    </message>
+    <message>
+        <source>Pasted text</source>
+        <translation>Eingefügter Text</translation>
+    </message>
+    <message>
+        <source>The text was cut at {count} characters.</source>
+        <translation>Der Text wurde nach {count} Zeichen gekürzt.</translation>
+    </message>
+    <message>
+        <source>Pictures cannot be attached. Only text can.</source>
+        <translation>Bilder lassen sich nicht anhängen, nur Text.</translation>
+    </message>
+</context>
+<context>
+    <name>ContextMeter</name>
+    <message>
+        <source>Context used</source>
+        <translation>Kontext belegt</translation>
+    </message>
+    <message>
+        <source>{used} of {context} tokens: more than fits</source>
+        <translation>{used} von {context} Tokens: mehr, als passt</translation>
+    </message>
+    <message>
+        <source>Of them, {tokens} are being written and not sent yet.</source>
+        <translation>Davon werden {tokens} gerade geschrieben und sind noch nicht gesendet.</translation>
+    </message>
+    <message>
+        <source>{used} of {context} tokens used</source>
+        <translation>{used} von {context} Tokens belegt</translation>
+    </message>
+</context>
+<context>
+    <name>Conversations</name>
+    <message>
+        <source>Deleted “{title}”.</source>
+        <translation>„{title}“ gelöscht.</translation>
+    </message>
+    <message>
+        <source>Slipstream chats</source>
+        <translation>Chats aus Slipstream</translation>
+    </message>
+    <message>
+        <source>Exported to {file}.</source>
+        <translation>Nach {file} exportiert.</translation>
+    </message>
+    <message>
+        <source>Exported {count} chats to {file}.</source>
+        <translation>{count} Chats nach {file} exportiert.</translation>
+    </message>
+    <message>
+        <source>Imported {count} chat.</source>
+        <translation>{count} Chat importiert.</translation>
+    </message>
+    <message>
+        <source>Imported {count} chats.</source>
+        <translation>{count} Chats importiert.</translation>
+    </message>
+    <message>
+        <source>There is no chat in this file that is not here already.</source>
+        <translation>Diese Datei enthält keinen Chat, der nicht schon hier ist.</translation>
+    </message>
+    <message>
+        <source>No chat has “{text}” in it.</source>
+        <translation>Kein Chat enthält „{text}“.</translation>
+    </message>
+    <message>
+        <source>No chats yet. They are kept here, on this computer only.</source>
+        <translation>Noch keine Chats. Gespeichert wird nur hier, auf diesem Computer.</translation>
+    </message>
+</context>
+<context>
+    <name>CopyCode</name>
+    <message>
+        <source>Copy</source>
+        <translation>Kopieren</translation>
+    </message>
+    <message>
+        <source>Copy the code</source>
+        <translation>Code kopieren</translation>
+    </message>
+</context>
+<context>
+    <name>DetailPane</name>
+    <message>
+        <source>Models of this repository</source>
+        <translation>Modelle dieses Repositorys</translation>
+    </message>
+    <message>
+        <source>Get</source>
+        <translation>Holen</translation>
+    </message>
+    <message>
+        <source>Another folder…</source>
+        <translation>Anderer Ordner …</translation>
+    </message>
+    <message>
+        <source>Downloads go there from then on</source>
+        <translation>Downloads gehen fortan dorthin</translation>
+    </message>
+    <message>
+        <source>Retry</source>
+        <translation>Noch einmal</translation>
+    </message>
+    <message>
+        <source>Open its page</source>
+        <translation>Seite öffnen</translation>
+    </message>
+    <message>
+        <source>In the browser</source>
+        <translation>Im Browser</translation>
+    </message>
+    <message>
+        <source>Several models are here. Choose one.</source>
+        <translation>Hier sind mehrere Modelle. Eines wählen.</translation>
+    </message>
+    <message>
+        <source>Reading what it holds</source>
+        <translation>Inhalt wird gelesen</translation>
+    </message>
+    <message>
+        <source>Folder for downloads</source>
+        <translation>Ordner für Downloads</translation>
+    </message>
+</context>
+<context>
+    <name>Downloads</name>
+    <message>
+        <source>{name} (repair)</source>
+        <translation>{name} (Reparatur)</translation>
+    </message>
+    <message>
+        <source>Waiting</source>
+        <translation>Wartet</translation>
+    </message>
+    <message>
+        <source>Stopping</source>
+        <translation>Wird gestoppt</translation>
+    </message>
+    <message>
+        <source>{name}, in {folder}</source>
+        <translation>{name}, in {folder}</translation>
+    </message>
+    <message>
+        <source>Starting the download</source>
+        <translation>Der Download beginnt</translation>
+    </message>
+    <message>
+        <source>Checking what is here, {share}</source>
+        <translation>Vorhandenes wird geprüft, {share}</translation>
+    </message>
+    <message>
+        <source>In the library</source>
+        <translation>In der Bibliothek</translation>
+    </message>
+    <message>
+        <source>Paused</source>
+        <translation>Angehalten</translation>
+    </message>
+    <message>
+        <source>Paused at {amount}</source>
+        <translation>Angehalten bei {amount}</translation>
+    </message>
+</context>
+<context>
+    <name>DraftOptions</name>
+    <message>
+        <source>Auto</source>
+        <translation>Automatisch</translation>
+    </message>
+    <message>
+        <source>4 for a draft model, 8 for repeats</source>
+        <translation>4 bei einem Entwurfsmodell, 8 bei Wiederholungen</translation>
+    </message>
+    <message>
+        <source>Draft length</source>
+        <translation>Entwurfslänge</translation>
+    </message>
+    <message>
+        <source>Verification</source>
+        <translation>Prüfung</translation>
+    </message>
+    <message>
+        <source>Precisions of the draft</source>
+        <translation>Genauigkeiten des Entwurfs</translation>
+    </message>
+    <message>
+        <source>Precision of the draft</source>
+        <translation>Genauigkeit des Entwurfs</translation>
+    </message>
+    <message>
+        <source>automatic</source>
+        <translation>automatisch</translation>
+    </message>
+    <message>
+        <source>Same text with any draft</source>
+        <translation>Gleicher Text mit jedem Entwurf</translation>
+    </message>
+    <message>
+        <source>A seed fixes the answer, whatever drafts</source>
+        <translation>Ein Startwert legt die Antwort fest, egal wer entwirft</translation>
+    </message>
+    <message>
+        <source>Same odds, different text</source>
+        <translation>Gleiche Wahrscheinlichkeiten, anderer Text</translation>
+    </message>
+    <message>
+        <source>Another draft may lead to another answer, equally likely</source>
+        <translation>Ein anderer Entwurf kann zu einer anderen, gleich wahrscheinlichen Antwort führen</translation>
+    </message>
+</context>
+<context>
+    <name>DraftPicker</name>
+    <message>
+        <source>Drafts</source>
+        <translation>Entwürfe</translation>
+    </message>
+    <message>
+        <source>The drafts for a target are listed here.</source>
+        <translation>Hier stehen die Entwürfe zu einem Zielmodell.</translation>
+    </message>
+    <message>
+        <source>Draft</source>
+        <translation>Entwurf</translation>
+    </message>
+    <message>
+        <source>Auto length</source>
+        <translation>Länge automatisch</translation>
+    </message>
+    <message>
+        <source>Draft options: {length}</source>
+        <translation>Optionen des Entwurfs: {length}</translation>
+    </message>
+</context>
+<context>
+    <name>ErrorBar</name>
+    <message>
+        <source>Details</source>
+        <translation>Details</translation>
+    </message>
+    <message>
+        <source>Copy report</source>
+        <translation>Bericht kopieren</translation>
+    </message>
+    <message>
+        <source>Versions and the log&apos;s last lines, without chats and tokens</source>
+        <translation>Versionen und das Ende des Protokolls, ohne Chats und Zugangstokens</translation>
+    </message>
+    <message>
+        <source>New chat</source>
+        <translation>Neuer Chat</translation>
+    </message>
+    <message>
+        <source>Use a shorter context</source>
+        <translation>Kürzeren Kontext nutzen</translation>
+    </message>
+    <message>
+        <source>Use no draft</source>
+        <translation>Ohne Entwurf</translation>
+    </message>
+    <message>
+        <source>Choose another model</source>
+        <translation>Anderes Modell wählen</translation>
+    </message>
+    <message>
+        <source>Open the log</source>
+        <translation>Protokoll öffnen</translation>
+    </message>
+    <message>
+        <source>Load it</source>
+        <translation>Laden</translation>
+    </message>
+    <message>
+        <source>Dismiss</source>
+        <translation>Ausblenden</translation>
+    </message>
+</context>
+<context>
+    <name>Field</name>
+    <message>
+        <source>Message</source>
+        <translation>Nachricht</translation>
+    </message>
+</context>
+<context>
+    <name>FindBar</name>
+    <message>
+        <source>Find in this chat</source>
+        <translation>In diesem Chat suchen</translation>
+    </message>
+    <message>
+        <source>Previous place</source>
+        <translation>Vorige Stelle</translation>
+    </message>
+    <message>
+        <source>Next place</source>
+        <translation>Nächste Stelle</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+    <message>
+        <source>Not found</source>
+        <translation>Nicht gefunden</translation>
+    </message>
+    <message>
+        <source>{place} of {total}</source>
+        <translation>{place} von {total}</translation>
+    </message>
+    <message>
+        <source>{place} of {total} or more</source>
+        <translation>{place} von {total} oder mehr</translation>
+    </message>
+</context>
+<context>
+    <name>FirstRun</name>
+    <message>
+        <source>Get a model, then ask it something</source>
+        <translation>Ein Modell holen, dann etwas fragen</translation>
+    </message>
+    <message>
+        <source>Slipstream runs language models on this computer.</source>
+        <translation>Slipstream führt Sprachmodelle auf diesem Computer aus.</translation>
+    </message>
+    <message>
+        <source>What you write never leaves it.</source>
+        <translation>Was hier steht, verlässt ihn nie.</translation>
+    </message>
+    <message>
+        <source>{size}, {licence}, runs on any computer</source>
+        <translation>{size}, {licence}, läuft auf jedem Computer</translation>
+    </message>
+    <message>
+        <source>A small first model. It answers at once and shows how drafting works, but it gets many facts wrong. You can add a larger one at any time.</source>
+        <translation>Ein kleines erstes Modell. Es antwortet sofort und zeigt, wie Entwürfe wirken, irrt sich aber oft. Ein größeres lässt sich jederzeit ergänzen.</translation>
+    </message>
+    <message>
+        <source>Find a model on the Hub</source>
+        <translation>Ein Modell auf dem Hub suchen</translation>
+    </message>
+    <message>
+        <source>Sizes are shown before anything is fetched</source>
+        <translation>Größen stehen da, bevor etwas geladen wird</translation>
+    </message>
+    <message>
+        <source>Add a folder of models</source>
+        <translation>Einen Ordner mit Modellen hinzufügen</translation>
+    </message>
+    <message>
+        <source>Safetensors and GGUF files</source>
+        <translation>Safetensors- und GGUF-Dateien</translation>
+    </message>
+    <message>
+        <source>Get the starter model, {size}</source>
+        <translation>Das Startmodell holen, {size}</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Download</source>
+        <translation>Download</translation>
+    </message>
+    <message>
+        <source>Found, but cannot be loaded:</source>
+        <translation>Gefunden, aber nicht ladbar:</translation>
+    </message>
+    <message>
+        <source>and {count} more</source>
+        <translation>und {count} weitere</translation>
+    </message>
+</context>
+<context>
+    <name>Folders</name>
+    <message>
+        <source>{folder} is not there, or cannot be read.</source>
+        <translation>{folder} ist nicht da oder nicht lesbar.</translation>
+    </message>
+    <message>
+        <source>Models are looked for in {folder} already.</source>
+        <translation>In {folder} wird schon nach Modellen gesucht.</translation>
+    </message>
+    <message>
+        <source>{folder} is another program&apos;s; nothing is written there.</source>
+        <translation>{folder} gehört einem anderen Programm; dort wird nichts geschrieben.</translation>
+    </message>
+    <message>
+        <source>{whose}: {holds}</source>
+        <translation>{whose}: {holds}</translation>
+    </message>
+    <message>
+        <source>{text}. Downloads go here</source>
+        <translation>{text}. Downloads kommen hierher</translation>
+    </message>
+    <message>
+        <source>Slipstream&apos;s own</source>
+        <translation>Von Slipstream selbst</translation>
+    </message>
+    <message>
+        <source>Added by you</source>
+        <translation>Selbst hinzugefügt</translation>
+    </message>
+    <message>
+        <source>Cache of the Hugging Face Hub</source>
+        <translation>Cache des Hugging Face Hub</translation>
+    </message>
+    <message>
+        <source>it is not there. If it is on another disk, plug that in</source>
+        <translation>nicht da. Liegt er auf einem anderen Laufwerk, dieses anschließen</translation>
+    </message>
+    <message>
+        <source>it cannot be read</source>
+        <translation>nicht lesbar</translation>
+    </message>
+    <message>
+        <source>it is one model. Add the folder in which it lies</source>
+        <translation>ein einzelnes Modell. Den Ordner darüber hinzufügen</translation>
+    </message>
+    <message>
+        <source>{count} model</source>
+        <translation>{count} Modell</translation>
+    </message>
+    <message>
+        <source>{count} models</source>
+        <translation>{count} Modelle</translation>
+    </message>
+    <message>
+        <source>looking for models</source>
+        <translation>Suche nach Modellen</translation>
+    </message>
+    <message>
+        <source>no model was found</source>
+        <translation>kein Modell gefunden</translation>
+    </message>
+</context>
+<context>
+    <name>FoldersDialog</name>
+    <message>
+        <source>Folders</source>
+        <translation>Ordner</translation>
+    </message>
+    <message>
+        <source>Add folder…</source>
+        <translation>Ordner hinzufügen …</translation>
+    </message>
+    <message>
+        <source>Models are looked for in these folders and in two levels below them.</source>
+        <translation>In diesen Ordnern und zwei Ebenen darunter wird nach Modellen gesucht.</translation>
+    </message>
+    <message>
+        <source>Folder with models</source>
+        <translation>Ordner mit Modellen</translation>
+    </message>
+</context>
+<context>
+    <name>Foot</name>
+    <message>
+        <source>Models</source>
+        <translation>Modelle</translation>
+    </message>
+    <message>
+        <source>Settings</source>
+        <translation>Einstellungen</translation>
+    </message>
+    <message>
+        <source>Offline</source>
+        <translation>Offline</translation>
+    </message>
+    <message>
+        <source>The environment says so: HF_HUB_OFFLINE is set.</source>
+        <translation>So bestimmt es die Umgebung: HF_HUB_OFFLINE ist gesetzt.</translation>
+    </message>
+    <message>
+        <source>When this is on, nothing is asked of the network.</source>
+        <translation>Eingeschaltet wird im Netz nichts abgefragt.</translation>
+    </message>
+</context>
+<context>
+    <name>Footer</name>
+    <message>
+        <source>Copy the answer</source>
+        <translation>Antwort kopieren</translation>
+    </message>
+    <message>
+        <source>Regenerate</source>
+        <translation>Neu antworten</translation>
+    </message>
+    <message>
+        <source>More</source>
+        <translation>Mehr</translation>
+    </message>
+</context>
+<context>
+    <name>Header</name>
+    <message>
+        <source>Draft tint</source>
+        <translation>Entwurf tönen</translation>
+    </message>
+    <message>
+        <source>Find in this chat</source>
+        <translation>In diesem Chat suchen</translation>
+    </message>
+    <message>
+        <source>More</source>
+        <translation>Mehr</translation>
+    </message>
+    <message>
+        <source>Copy as Markdown</source>
+        <translation>Als Markdown kopieren</translation>
+    </message>
+</context>
+<context>
+    <name>Hub</name>
+    <message>
+        <source>Look for this very name</source>
+        <translation>Genau diesen Namen suchen</translation>
+    </message>
+    <message>
+        <source>The hub has no model for “{text}”.</source>
+        <translation>Der Hub hat kein Modell zu „{text}“.</translation>
+    </message>
+    <message>
+        <source>Goes into {folder}</source>
+        <translation>Kommt nach {folder}</translation>
+    </message>
+    <message>
+        <source>Offline</source>
+        <translation>Offline</translation>
+    </message>
+    <message>
+        <source>Searching for “{text}”</source>
+        <translation>„{text}“ wird gesucht</translation>
+    </message>
+    <message>
+        <source>Type a model&apos;s name, such as “qwen2.5 coder”, or a repository as “owner/model”. Nothing is asked of the network before.</source>
+        <translation>Den Namen eines Modells eingeben, etwa „qwen2.5 coder“, oder ein Repository als „eigentümer/modell“. Vorher wird im Netz nichts abgefragt.</translation>
+    </message>
+</context>
+<context>
+    <name>HubDialog</name>
+    <message>
+        <source>Get models</source>
+        <translation>Modelle holen</translation>
+    </message>
+    <message>
+        <source>Access token</source>
+        <translation>Zugangstoken</translation>
+    </message>
+    <message>
+        <source>Offline</source>
+        <translation>Offline</translation>
+    </message>
+    <message>
+        <source>Search the Hugging Face Hub</source>
+        <translation>Den Hugging Face Hub durchsuchen</translation>
+    </message>
+    <message>
+        <source>Search</source>
+        <translation>Suchen</translation>
+    </message>
+    <message>
+        <source>Models found</source>
+        <translation>Gefundene Modelle</translation>
+    </message>
+    <message>
+        <source>Offline: HF_HUB_OFFLINE is set, so it cannot be switched off in this window.</source>
+        <translation>Offline: HF_HUB_OFFLINE ist gesetzt und in diesem Fenster nicht abschaltbar.</translation>
+    </message>
+    <message>
+        <source>Offline: nothing is searched for or fetched until it is switched off.</source>
+        <translation>Offline: Bis zum Ausschalten wird nichts gesucht oder geholt.</translation>
+    </message>
+</context>
+<context>
+    <name>Knob</name>
+    <message>
+        <source>Reset {name} to the model&apos;s default</source>
+        <translation>{name} auf die Vorgabe des Modells zurücksetzen</translation>
+    </message>
+</context>
+<context>
+    <name>Line</name>
+    <message>
+        <source>Acceptance of the last rounds</source>
+        <translation>Annahme der letzten Runden</translation>
+    </message>
+    <message>
+        <source>{count} round</source>
+        <translation>{count} Runde</translation>
+    </message>
+    <message>
+        <source>{count} rounds</source>
+        <translation>{count} Runden</translation>
+    </message>
+    <message>
+        <source>{rounds}, at the end {last}</source>
+        <translation>{rounds}, am Ende {last}</translation>
+    </message>
+    <message>
+        <source>Last round</source>
+        <translation>Letzte Runde</translation>
+    </message>
+    <message>
+        <source>Last {count} rounds</source>
+        <translation>Letzte {count} Runden</translation>
+    </message>
+    <message>
+        <source>No rounds</source>
+        <translation>Keine Runden</translation>
+    </message>
+    <message>
+        <source>Download</source>
+        <translation>Download</translation>
+    </message>
+    <message>
+        <source>Pause</source>
+        <translation>Anhalten</translation>
+    </message>
+    <message>
+        <source>Resume</source>
+        <translation>Fortsetzen</translation>
+    </message>
+    <message>
+        <source>Retry</source>
+        <translation>Noch einmal</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Throw away</source>
+        <translation>Verwerfen</translation>
+    </message>
+    <message>
+        <source>Open</source>
+        <translation>Öffnen</translation>
+    </message>
+    <message>
+        <source>Remove</source>
+        <translation>Entfernen</translation>
+    </message>
+    <message>
+        <source>In the system&apos;s file manager</source>
+        <translation>In der Dateiverwaltung des Systems</translation>
+    </message>
+    <message>
+        <source>From this list; nothing is deleted</source>
+        <translation>Aus dieser Liste; nichts wird gelöscht</translation>
+    </message>
+</context>
+<context>
+    <name>LinePainter</name>
+    <message>
+        <source>Title of the chat</source>
+        <translation>Titel des Chats</translation>
+    </message>
+</context>
+<context>
+    <name>MemoryPanel</name>
+    <message>
+        <source>Context in tokens</source>
+        <translation>Kontext in Tokens</translation>
+    </message>
+    <message>
+        <source>Context</source>
+        <translation>Kontext</translation>
+    </message>
+    <message>
+        <source>Ways to make it fit</source>
+        <translation>Wege, damit es passt</translation>
+    </message>
+    <message>
+        <source>Nothing is changed until you choose.</source>
+        <translation>Ohne Auswahl ändert sich nichts.</translation>
+    </message>
+    <message>
+        <source>Load anyway</source>
+        <translation>Trotzdem laden</translation>
+    </message>
+    <message>
+        <source>Memory</source>
+        <translation>Speicher</translation>
+    </message>
+    <message>
+        <source>Load</source>
+        <translation>Laden</translation>
+    </message>
+    <message>
+        <source>For {target}</source>
+        <translation>Für {target}</translation>
+    </message>
+    <message>
+        <source>For {target} with {draft}</source>
+        <translation>Für {target} mit {draft}</translation>
+    </message>
+    <message>
+        <source>Fits up to {tokens}</source>
+        <translation>Passt bis {tokens}</translation>
+    </message>
+    <message>
+        <source>Fits at no length</source>
+        <translation>Passt in keiner Länge</translation>
+    </message>
+</context>
+<context>
+    <name>MessageEditor</name>
+    <message>
+        <source>Your message</source>
+        <translation>Eigene Nachricht</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Save</source>
+        <translation>Speichern</translation>
+    </message>
+    <message>
+        <source>Asks this instead. What was there stays as a version.</source>
+        <translation>Fragt stattdessen dies. Was da war, bleibt als Fassung.</translation>
+    </message>
+</context>
+<context>
+    <name>Models</name>
+    <message>
+        <source>repeats</source>
+        <translation>Wiederholungen</translation>
+    </message>
+    <message>
+        <source>Preparing the tokenizer (once per model)</source>
+        <translation>Tokenizer wird vorbereitet (einmal je Modell)</translation>
+    </message>
+    <message>
+        <source>Measuring what 8 bits cost (once per model)</source>
+        <translation>Messung, was 8 Bit kosten (einmal je Modell)</translation>
+    </message>
+    <message>
+        <source>Checking that drafts change no bit (once per model)</source>
+        <translation>Prüfung, dass Entwürfe kein Bit ändern (einmal je Modell)</translation>
+    </message>
+    <message>
+        <source>Loading {name}, {share}</source>
+        <translation>{name} wird geladen, {share}</translation>
+    </message>
+    <message>
+        <source>Loading {name}</source>
+        <translation>{name} wird geladen</translation>
+    </message>
+    <message>
+        <source>The settings could not be saved: {detail}</source>
+        <translation>Die Einstellungen konnten nicht gespeichert werden: {detail}</translation>
+    </message>
+</context>
+<context>
+    <name>NoteBar</name>
+    <message>
+        <source>Undo</source>
+        <translation>Rückgängig</translation>
+    </message>
+</context>
+<context>
+    <name>Notifier</name>
+    <message>
+        <source>The answer is complete.</source>
+        <translation>Die Antwort ist fertig.</translation>
+    </message>
+</context>
+<context>
+    <name>OverflowBar</name>
+    <message>
+        <source>Drop the oldest turns</source>
+        <translation>Älteste Nachrichten weglassen</translation>
+    </message>
+    <message>
+        <source>Summarise</source>
+        <translation>Zusammenfassen</translation>
+    </message>
+    <message>
+        <source>Stop here</source>
+        <translation>Hier aufhören</translation>
+    </message>
+    <message>
+        <source>The chat has reached {context} tokens; the next answer needs {needed}.</source>
+        <translation>Der Chat hat {context} Tokens erreicht; die nächste Antwort braucht {needed}.</translation>
+    </message>
+    <message>
+        <source>The chat has reached {context} tokens.</source>
+        <translation>Der Chat hat {context} Tokens erreicht.</translation>
+    </message>
+</context>
+<context>
+    <name>PrecisionPicker</name>
+    <message>
+        <source>Precision</source>
+        <translation>Genauigkeit</translation>
+    </message>
+    <message>
+        <source>Choose the precision</source>
+        <translation>Genauigkeit wählen</translation>
+    </message>
+    <message>
+        <source>Precisions</source>
+        <translation>Genauigkeiten</translation>
+    </message>
+    <message>
+        <source>Precision: {precision}</source>
+        <translation>Genauigkeit: {precision}</translation>
+    </message>
+</context>
+<context>
+    <name>PresetChooser</name>
+    <message>
+        <source>Name of an own preset</source>
+        <translation>Name einer eigenen Vorlage</translation>
+    </message>
+    <message>
+        <source>Save</source>
+        <translation>Speichern</translation>
+    </message>
+    <message>
+        <source>Rename</source>
+        <translation>Umbenennen</translation>
+    </message>
+    <message>
+        <source>Delete</source>
+        <translation>Löschen</translation>
+    </message>
+</context>
+<context>
+    <name>PromptFlyout</name>
+    <message>
+        <source>System prompt</source>
+        <translation>Systemtext</translation>
+    </message>
+    <message>
+        <source>Presets</source>
+        <translation>Vorlagen</translation>
+    </message>
+    <message>
+        <source>System prompt of this chat</source>
+        <translation>Systemtext dieses Chats</translation>
+    </message>
+    <message>
+        <source>What the model is told before this chat begins</source>
+        <translation>Was dem Modell vor diesem Chat gesagt wird</translation>
+    </message>
+    <message>
+        <source>Belongs to this chat and holds from the next answer on.</source>
+        <translation>Gehört zu diesem Chat und gilt ab der nächsten Antwort.</translation>
+    </message>
+</context>
+<context>
+    <name>Rail</name>
+    <message>
+        <source>New chat</source>
+        <translation>Neuer Chat</translation>
+    </message>
+    <message>
+        <source>Search chats</source>
+        <translation>Chats durchsuchen</translation>
+    </message>
+    <message>
+        <source>Chats</source>
+        <translation>Chats</translation>
+    </message>
+    <message>
+        <source>Undo</source>
+        <translation>Rückgängig</translation>
+    </message>
+    <message>
+        <source>Models</source>
+        <translation>Modelle</translation>
+    </message>
+    <message>
+        <source>Settings</source>
+        <translation>Einstellungen</translation>
+    </message>
+    <message>
+        <source>{done} Undo</source>
+        <translation>{done} Rückgängig</translation>
+    </message>
+</context>
+<context>
+    <name>SamplingFlyout</name>
+    <message>
+        <source>Sampling</source>
+        <translation>Sampling</translation>
+    </message>
+    <message>
+        <source>Presets</source>
+        <translation>Vorlagen</translation>
+    </message>
+    <message>
+        <source>Same again</source>
+        <translation>Noch einmal gleich</translation>
+    </message>
+    <message>
+        <source>Answer with the seed of the last answer</source>
+        <translation>Mit dem Startwert der letzten Antwort antworten</translation>
+    </message>
+    <message>
+        <source>Stop strings, one a line</source>
+        <translation>Stopptexte, einer je Zeile</translation>
+    </message>
+    <message>
+        <source>Temperature 0 always takes the likeliest token; top-k, top-p, min-p and the seed change nothing.</source>
+        <translation>Temperatur 0 nimmt immer das wahrscheinlichste Token; Top-k, Top-p, Min-p und Startwert ändern nichts.</translation>
+    </message>
+    <message>
+        <source>Empty fields follow the model&apos;s files. This belongs to this chat.</source>
+        <translation>Leere Felder folgen den Dateien des Modells. Gilt für diesen Chat.</translation>
+    </message>
+</context>
+<context>
+    <name>SamplingPanel</name>
+    <message>
+        <source>Sampling</source>
+        <translation>Sampling</translation>
+    </message>
+</context>
+<context>
+    <name>Search</name>
+    <message>
+        <source>Search chats</source>
+        <translation>Chats durchsuchen</translation>
+    </message>
+    <message>
+        <source>Clear the search</source>
+        <translation>Suche leeren</translation>
+    </message>
+</context>
+<context>
+    <name>SendButton</name>
+    <message>
+        <source>Stop</source>
+        <translation>Stopp</translation>
+    </message>
+    <message>
+        <source>Send</source>
+        <translation>Senden</translation>
+    </message>
+</context>
+<context>
+    <name>SettingsDialog</name>
+    <message>
+        <source>Settings</source>
+        <translation>Einstellungen</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+</context>
+<context>
+    <name>ShortcutSheet</name>
+    <message>
+        <source>Keyboard shortcuts</source>
+        <translation>Tastenkürzel</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+</context>
+<context>
+    <name>Sidebar</name>
+    <message>
+        <source>Hide the sidebar</source>
+        <translation>Seitenleiste ausblenden</translation>
+    </message>
+    <message>
+        <source>Target</source>
+        <translation>Zielmodell</translation>
+    </message>
+</context>
+<context>
+    <name>Starter</name>
+    <message>
+        <source>Starting the download</source>
+        <translation>Der Download beginnt</translation>
+    </message>
+</context>
+<context>
+    <name>Stats</name>
+    <message>
+        <source>nothing drafted</source>
+        <translation>nichts entworfen</translation>
+    </message>
+    <message>
+        <source>{accepted} of {drafted} accepted</source>
+        <translation>{accepted} von {drafted} angenommen</translation>
+    </message>
+    <message>
+        <source>Last answer</source>
+        <translation>Letzte Antwort</translation>
+    </message>
+    <message>
+        <source>No answer yet</source>
+        <translation>Noch keine Antwort</translation>
+    </message>
+    <message>
+        <source>Not drafting</source>
+        <translation>Kein Entwurf</translation>
+    </message>
+    <message>
+        <source>Drafting</source>
+        <translation>Entwurf</translation>
+    </message>
+    <message>
+        <source>Drafting {count}</source>
+        <translation>Entwirft {count}</translation>
+    </message>
+    <message>
+        <source>No draft: every token is a step of the target.</source>
+        <translation>Kein Entwurf: Jedes Token ist ein Schritt des Zielmodells.</translation>
+    </message>
+    <message>
+        <source>The numbers come with the next answer.</source>
+        <translation>Die Zahlen kommen mit der nächsten Antwort.</translation>
+    </message>
+    <message>
+        <source>Paused: nothing repeats.</source>
+        <translation>Pausiert: Nichts wiederholt sich.</translation>
+    </message>
+    <message>
+        <source>Nothing was drafted in this answer.</source>
+        <translation>In dieser Antwort wurde nichts entworfen.</translation>
+    </message>
+    <message>
+        <source>{few} to {most}</source>
+        <translation>{few} bis {most}</translation>
+    </message>
+    <message>
+        <source>{span} drafted at a time; {each} a round.</source>
+        <translation>{span} auf einmal entworfen; {each} je Runde.</translation>
+    </message>
+</context>
+<context>
+    <name>Summary</name>
+    <message>
+        <source>with</source>
+        <translation>mit</translation>
+    </message>
+    <message>
+        <source>accepted</source>
+        <translation>angenommen</translation>
+    </message>
+    <message>
+        <source>No model is loaded</source>
+        <translation>Kein Modell ist geladen</translation>
+    </message>
+    <message>
+        <source>Target and draft: {target}, {draft}</source>
+        <translation>Zielmodell und Entwurf: {target}, {draft}</translation>
+    </message>
+</context>
+<context>
+    <name>SystemPrompt</name>
+    <message>
+        <source>System prompt</source>
+        <translation>Systemtext</translation>
+    </message>
+</context>
+<context>
+    <name>TargetPicker</name>
+    <message>
+        <source>Loading</source>
+        <translation>Wird geladen</translation>
+    </message>
+    <message>
+        <source>Choose the target</source>
+        <translation>Zielmodell wählen</translation>
+    </message>
+    <message>
+        <source>Targets</source>
+        <translation>Zielmodelle</translation>
+    </message>
+    <message>
+        <source>Get models</source>
+        <translation>Modelle holen</translation>
+    </message>
+    <message>
+        <source>Folders</source>
+        <translation>Ordner</translation>
+    </message>
+    <message>
+        <source>Device</source>
+        <translation>Gerät</translation>
+    </message>
+    <message>
+        <source>No model is loaded</source>
+        <translation>Kein Modell ist geladen</translation>
+    </message>
+    <message>
+        <source>Choose one to start</source>
+        <translation>Zum Start eines wählen</translation>
+    </message>
+    <message>
+        <source>Target: {name}</source>
+        <translation>Zielmodell: {name}</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>keiner</translation>
+    </message>
+    <message>
+        <source>Processor</source>
+        <translation>Prozessor</translation>
+    </message>
+    <message>
+        <source>{count} graphics cards</source>
+        <translation>{count} Grafikkarten</translation>
+    </message>
+</context>
+<context>
+    <name>Thought</name>
+    <message>
+        <source>Thinking</source>
+        <translation>Denkt nach</translation>
+    </message>
+    <message>
+        <source>Thought for {time}</source>
+        <translation>{time} nachgedacht</translation>
+    </message>
+    <message>
+        <source>Stopped while thinking</source>
+        <translation>Beim Nachdenken gestoppt</translation>
+    </message>
+</context>
+<context>
+    <name>Title</name>
+    <message>
+        <source>Title of the chat</source>
+        <translation>Titel des Chats</translation>
+    </message>
+</context>
+<context>
+    <name>TokenPanel</name>
+    <message>
+        <source>Access token of the hub</source>
+        <translation>Zugangstoken des Hubs</translation>
+    </message>
+    <message>
+        <source>Use</source>
+        <translation>Nutzen</translation>
+    </message>
+    <message>
+        <source>Remove</source>
+        <translation>Entfernen</translation>
+    </message>
+    <message>
+        <source>Access token</source>
+        <translation>Zugangstoken</translation>
+    </message>
+    <message>
+        <source>None is set. One is made on the hub&apos;s page, under Settings, Access tokens; reading is all it needs to allow.</source>
+        <translation>Keines gesetzt. Eines entsteht auf der Seite des Hubs unter Settings, Access Tokens; es muss nur lesen dürfen.</translation>
+    </message>
+    <message>
+        <source>The one in HF_TOKEN is used.</source>
+        <translation>Das in HF_TOKEN wird genutzt.</translation>
+    </message>
+    <message>
+        <source>One is kept in the system&apos;s keyring.</source>
+        <translation>Eines liegt im Schlüsselbund des Systems.</translation>
+    </message>
+    <message>
+        <source>One is set. This system has no keyring, so it is forgotten when the program ends.</source>
+        <translation>Eines ist gesetzt. Dieses System hat keinen Schlüsselbund; am Programmende ist es vergessen.</translation>
+    </message>
+    <message>
+        <source>The one that the hub&apos;s own tools keep is used.</source>
+        <translation>Das der Werkzeuge des Hubs wird genutzt.</translation>
+    </message>
+</context>
+<context>
+    <name>Transcript</name>
+    <message>
+        <source>Conversation</source>
+        <translation>Gespräch</translation>
+    </message>
+    <message>
+        <source>Jump to the end</source>
+        <translation>Zum Ende springen</translation>
+    </message>
+    <message>
+        <source>The answer is complete.</source>
+        <translation>Die Antwort ist fertig.</translation>
+    </message>
+    <message>
+        <source>The answer ended early.</source>
+        <translation>Die Antwort endete vorzeitig.</translation>
+    </message>
+</context>
+<context>
+    <name>Versions</name>
+    <message>
+        <source>Earlier version</source>
+        <translation>Frühere Fassung</translation>
+    </message>
+    <message>
+        <source>Later version</source>
+        <translation>Spätere Fassung</translation>
+    </message>
+    <message>
+        <source>{number} / {count}</source>
+        <translation>{number} / {count}</translation>
+    </message>
+    <message>
+        <source>Version {number} of {count}</source>
+        <translation>Fassung {number} von {count}</translation>
+    </message>
+</context>
+<context>
+    <name>WhenFullButton</name>
+    <message>
+        <source>When full:</source>
+        <translation>Wenn voll:</translation>
+    </message>
+    <message>
+        <source>When the context is full</source>
+        <translation>Wenn der Kontext voll ist</translation>
+    </message>
+    <message>
+        <source>When full: {way}</source>
+        <translation>Wenn voll: {way}</translation>
+    </message>
+</context>
+<context>
+    <name>Writing</name>
+    <message>
+        <source>{names} did not fit: at most {count} files with {most} together can be attached.</source>
+        <translation>{names} passte nicht mehr: Höchstens {count} Dateien mit zusammen {most} lassen sich anhängen.</translation>
+    </message>
+    <message>
+        <source>{count} more.</source>
+        <translation>{count} weitere.</translation>
+    </message>
+</context>
+<context>
+    <name>_LeftOut</name>
+    <message>
+        <source>The model is shown a summary of the oldest message</source>
+        <translation>Das Modell sieht eine Zusammenfassung der ältesten Nachricht</translation>
+    </message>
+    <message>
+        <source>The model is shown a summary of the oldest {count} messages</source>
+        <translation>Das Modell sieht eine Zusammenfassung der ältesten {count} Nachrichten</translation>
+    </message>
+    <message>
+        <source>The oldest message is not shown to the model</source>
+        <translation>Das Modell sieht die älteste Nachricht nicht</translation>
+    </message>
+    <message>
+        <source>The oldest {count} messages are not shown to the model</source>
+        <translation>Das Modell sieht die ältesten {count} Nachrichten nicht</translation>
+    </message>
+</context>
+<context>
+    <name>_Lines</name>
+    <message>
+        <source>Open</source>
+        <translation>Öffnen</translation>
+    </message>
+    <message>
+        <source>Pinned</source>
+        <translation>Angeheftet</translation>
+    </message>
+</context>
+<context>
+    <name>_Remove</name>
+    <message>
+        <source>Remove</source>
+        <translation>Entfernen</translation>
+    </message>
+</context>
+<context>
+    <name>_Row</name>
+    <message>
+        <source>Use</source>
+        <translation>Nutzen</translation>
+    </message>
+    <message>
+        <source>Use: {way}</source>
+        <translation>Nutzen: {way}</translation>
+    </message>
+</context>
+<context>
+    <name>_Rows</name>
+    <message>
+        <source>Chosen</source>
+        <translation>Gewählt</translation>
+    </message>
+</context>
+<context>
+    <name>actions</name>
+    <message>
+        <source>New chat</source>
+        <translation>Neuer Chat</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>Stopp</translation>
+    </message>
+    <message>
+        <source>Show or hide the sidebar</source>
+        <translation>Seitenleiste ein- oder ausblenden</translation>
+    </message>
+    <message>
+        <source>Get models</source>
+        <translation>Modelle holen</translation>
+    </message>
+    <message>
+        <source>Chats</source>
+        <translation>Chats</translation>
+    </message>
+    <message>
+        <source>Answer</source>
+        <translation>Antwort</translation>
+    </message>
+    <message>
+        <source>Window</source>
+        <translation>Fenster</translation>
+    </message>
+    <message>
+        <source>Search chats</source>
+        <translation>Chats durchsuchen</translation>
+    </message>
+    <message>
+        <source>Find in this chat</source>
+        <translation>In diesem Chat suchen</translation>
+    </message>
+    <message>
+        <source>Rename this chat</source>
+        <translation>Diesen Chat umbenennen</translation>
+    </message>
+    <message>
+        <source>Answer anew</source>
+        <translation>Neu antworten</translation>
+    </message>
+    <message>
+        <source>Copy the last answer</source>
+        <translation>Letzte Antwort kopieren</translation>
+    </message>
+    <message>
+        <source>Choose a model</source>
+        <translation>Ein Modell wählen</translation>
+    </message>
+    <message>
+        <source>Settings</source>
+        <translation>Einstellungen</translation>
+    </message>
+    <message>
+        <source>Keyboard shortcuts</source>
+        <translation>Tastenkürzel</translation>
+    </message>
+    <message>
+        <source>Quit</source>
+        <translation>Beenden</translation>
+    </message>
+    <message>
+        <source>Writing</source>
+        <translation>Schreiben</translation>
+    </message>
+    <message>
+        <source>Send</source>
+        <translation>Senden</translation>
+    </message>
+    <message>
+        <source>New line</source>
+        <translation>Neue Zeile</translation>
+    </message>
+    <message>
+        <source>Last question again, where nothing is written</source>
+        <translation>Letzte Frage noch einmal, wenn nichts geschrieben ist</translation>
+    </message>
+</context>
+<context>
+    <name>answer</name>
+    <message>
+        <source>More for this answer</source>
+        <translation>Mehr zu dieser Antwort</translation>
+    </message>
+    <message>
+        <source>Copy as Markdown</source>
+        <translation>Als Markdown kopieren</translation>
+    </message>
+    <message>
+        <source>Copy as rich text</source>
+        <translation>Mit Formatierung kopieren</translation>
+    </message>
+    <message>
+        <source>Regenerate</source>
+        <translation>Neu antworten</translation>
+    </message>
+    <message>
+        <source>Same again</source>
+        <translation>Noch einmal gleich</translation>
+    </message>
+    <message>
+        <source>With the same seed, {seed}</source>
+        <translation>Mit demselben Startwert, {seed}</translation>
+    </message>
+    <message>
+        <source>Continue</source>
+        <translation>Fortsetzen</translation>
+    </message>
+    <message>
+        <source>Edit the question</source>
+        <translation>Frage bearbeiten</translation>
+    </message>
+</context>
+<context>
+    <name>card</name>
+    <message>
+        <source>%n invisible characters are copied too</source>
+        <translation>Unsichtbare Zeichen, die mitkopiert werden: %n</translation>
+    </message>
+</context>
+<context>
+    <name>chats</name>
+    <message>
+        <source>Pinned</source>
+        <translation>Angeheftet</translation>
+    </message>
+    <message>
+        <source>Today</source>
+        <translation>Heute</translation>
+    </message>
+    <message>
+        <source>Yesterday</source>
+        <translation>Gestern</translation>
+    </message>
+    <message>
+        <source>Last 7 days</source>
+        <translation>Letzte 7 Tage</translation>
+    </message>
+    <message>
+        <source>{month} {year}</source>
+        <translation>{month} {year}</translation>
+    </message>
+    <message>
+        <source>Rename</source>
+        <translation>Umbenennen</translation>
+    </message>
+    <message>
+        <source>Unpin</source>
+        <translation>Lösen</translation>
+    </message>
+    <message>
+        <source>Pin</source>
+        <translation>Anheften</translation>
+    </message>
+    <message>
+        <source>Export as Markdown…</source>
+        <translation>Als Markdown exportieren …</translation>
+    </message>
+    <message>
+        <source>Export as JSON…</source>
+        <translation>Als JSON exportieren …</translation>
+    </message>
+    <message>
+        <source>Delete</source>
+        <translation>Löschen</translation>
+    </message>
+    <message>
+        <source>Import chats…</source>
+        <translation>Chats importieren …</translation>
+    </message>
+    <message>
+        <source>Export all as Markdown…</source>
+        <translation>Alle als Markdown exportieren …</translation>
+    </message>
+    <message>
+        <source>Export all as JSON…</source>
+        <translation>Alle als JSON exportieren …</translation>
+    </message>
+    <message>
+        <source>Markdown (*.md)</source>
+        <translation>Markdown (*.md)</translation>
+    </message>
+    <message>
+        <source>JSON (*.json)</source>
+        <translation>JSON (*.json)</translation>
+    </message>
+    <message>
+        <source>Export</source>
+        <translation>Exportieren</translation>
+    </message>
+    <message>
+        <source>Chats (*.json *.md)</source>
+        <translation>Chats (*.json *.md)</translation>
+    </message>
+    <message>
+        <source>Import chats</source>
+        <translation>Chats importieren</translation>
+    </message>
+</context>
+<context>
+    <name>choices</name>
+    <message>
+        <source>Get</source>
+        <translation>Holen</translation>
+    </message>
+    <message>
+        <source>Resume</source>
+        <translation>Fortsetzen</translation>
+    </message>
+    <message>
+        <source>Repair</source>
+        <translation>Reparieren</translation>
+    </message>
+</context>
+<context>
+    <name>context_meter</name>
+    <message>
+        <source>ask me</source>
+        <translation>fragen</translation>
+    </message>
+    <message>
+        <source>Ask me</source>
+        <translation>Fragen</translation>
+    </message>
+    <message>
+        <source>Nothing is left out before you have chosen.</source>
+        <translation>Ohne Auswahl wird nichts weggelassen.</translation>
+    </message>
+    <message>
+        <source>drop the oldest turns</source>
+        <translation>älteste Nachrichten weglassen</translation>
+    </message>
+    <message>
+        <source>Drop the oldest turns</source>
+        <translation>Älteste Nachrichten weglassen</translation>
+    </message>
+    <message>
+        <source>The model no longer sees them; they stay in the chat.</source>
+        <translation>Das Modell sieht sie nicht mehr; im Chat bleiben sie.</translation>
+    </message>
+    <message>
+        <source>summarise</source>
+        <translation>zusammenfassen</translation>
+    </message>
+    <message>
+        <source>Summarise</source>
+        <translation>Zusammenfassen</translation>
+    </message>
+    <message>
+        <source>The model sums up the oldest turns and sees that in their place.</source>
+        <translation>Das Modell fasst die ältesten Nachrichten zusammen und sieht das statt ihrer.</translation>
+    </message>
+    <message>
+        <source>stop</source>
+        <translation>aufhören</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>Aufhören</translation>
+    </message>
+    <message>
+        <source>No answer is written beyond the context.</source>
+        <translation>Über den Kontext hinaus wird keine Antwort geschrieben.</translation>
+    </message>
+</context>
+<context>
+    <name>draft_picker</name>
+    <message>
+        <source>Draft options</source>
+        <translation>Optionen des Entwurfs</translation>
+    </message>
+</context>
+<context>
+    <name>fit</name>
+    <message>
+        <source>Target weights</source>
+        <translation>Gewichte des Zielmodells</translation>
+    </message>
+    <message>
+        <source>Target cache</source>
+        <translation>Cache des Zielmodells</translation>
+    </message>
+    <message>
+        <source>Draft weights</source>
+        <translation>Gewichte des Entwurfs</translation>
+    </message>
+    <message>
+        <source>Draft cache</source>
+        <translation>Cache des Entwurfs</translation>
+    </message>
+    <message>
+        <source>Work space</source>
+        <translation>Arbeitsbereich</translation>
+    </message>
+    <message>
+        <source>Other programs</source>
+        <translation>Andere Programme</translation>
+    </message>
+    <message>
+        <source>Too much</source>
+        <translation>Zu viel</translation>
+    </message>
+    <message>
+        <source>{used} of {total}</source>
+        <translation>{used} von {total}</translation>
+    </message>
+</context>
+<context>
+    <name>footer</name>
+    <message>
+        <source>{count} tokens read, {cached} of them kept from before</source>
+        <translation>{count} Tokens gelesen, {cached} davon von vorher</translation>
+    </message>
+    <message>
+        <source>{rate} tok/s</source>
+        <translation>{rate} Tok/s</translation>
+    </message>
+    <message>
+        <source>first token {time} s</source>
+        <translation>erstes Token {time} s</translation>
+    </message>
+    <message>
+        <source>no draft</source>
+        <translation>kein Entwurf</translation>
+    </message>
+    <message>
+        <source>nothing drafted</source>
+        <translation>nichts entworfen</translation>
+    </message>
+    <message>
+        <source>{accepted} of {drafted} drafted tokens accepted</source>
+        <translation>{accepted} von {drafted} entworfenen Tokens angenommen</translation>
+    </message>
+    <message>
+        <source>{count} round</source>
+        <translation>{count} Runde</translation>
+    </message>
+    <message>
+        <source>{count} rounds</source>
+        <translation>{count} Runden</translation>
+    </message>
+    <message>
+        <source>{rate} accepted</source>
+        <translation>{rate} angenommen</translation>
+    </message>
+    <message>
+        <source>{count} tokens a round</source>
+        <translation>{count} Tokens je Runde</translation>
+    </message>
+    <message>
+        <source>Compared with the speed without a draft on this machine</source>
+        <translation>Verglichen mit dem Tempo ohne Entwurf auf diesem Rechner</translation>
+    </message>
+    <message>
+        <source>{times} times plain</source>
+        <translation>{times}-mal so schnell wie ohne</translation>
+    </message>
+    <message>
+        <source>The answer is empty</source>
+        <translation>Die Antwort ist leer</translation>
+    </message>
+    <message>
+        <source>Reading the chat, {amount}</source>
+        <translation>Der Chat wird gelesen, {amount}</translation>
+    </message>
+    <message>
+        <source>Reading the chat</source>
+        <translation>Der Chat wird gelesen</translation>
+    </message>
+    <message>
+        <source>failed</source>
+        <translation>fehlgeschlagen</translation>
+    </message>
+    <message>
+        <source>interrupted</source>
+        <translation>unterbrochen</translation>
+    </message>
+    <message>
+        <source>The program ended before the answer did</source>
+        <translation>Das Programm endete vor der Antwort</translation>
+    </message>
+    <message>
+        <source>stopped</source>
+        <translation>gestoppt</translation>
+    </message>
+    <message>
+        <source>length limit</source>
+        <translation>Längengrenze</translation>
+    </message>
+    <message>
+        <source>context full</source>
+        <translation>Kontext voll</translation>
+    </message>
+    <message>
+        <source>stopped for memory</source>
+        <translation>gestoppt, Speicher voll</translation>
+    </message>
+</context>
+<context>
+    <name>hub_words</name>
+    <message>
+        <source>given on request</source>
+        <translation>auf Anfrage</translation>
+    </message>
+    <message>
+        <source>{count} million downloads</source>
+        <translation>{count} Millionen Downloads</translation>
+    </message>
+    <message>
+        <source>{count} thousand downloads</source>
+        <translation>{count} Tausend Downloads</translation>
+    </message>
+    <message>
+        <source>{count} download</source>
+        <translation>{count} Download</translation>
+    </message>
+    <message>
+        <source>{count} downloads</source>
+        <translation>{count} Downloads</translation>
+    </message>
+    <message>
+        <source>{count} file</source>
+        <translation>{count} Datei</translation>
+    </message>
+    <message>
+        <source>{count} files</source>
+        <translation>{count} Dateien</translation>
+    </message>
+    <message>
+        <source>{size} in {files}</source>
+        <translation>{size} in {files}</translation>
+    </message>
+    <message>
+        <source>All of it is here already; getting it checks every file.</source>
+        <translation>Alles ist schon da; beim Holen wird jede Datei geprüft.</translation>
+    </message>
+    <message>
+        <source>Fits: {free} are free on the disk</source>
+        <translation>Passt: {free} sind auf dem Laufwerk frei</translation>
+    </message>
+    <message>
+        <source>Does not fit: {needed} are needed, {free} are free on the disk</source>
+        <translation>Passt nicht: {needed} werden gebraucht, {free} sind auf dem Laufwerk frei</translation>
+    </message>
+</context>
+<context>
+    <name>markdown</name>
+    <message>
+        <source>[image: {words} {address}]</source>
+        <translation>[Bild: {words} {address}]</translation>
+    </message>
+</context>
+<context>
+    <name>precisions</name>
+    <message>
+        <source>auto: {precision}</source>
+        <translation>automatisch: {precision}</translation>
+    </message>
+    <message>
+        <source>Automatic</source>
+        <translation>Automatisch</translation>
+    </message>
+    <message>
+        <source>The fastest exact one on this device</source>
+        <translation>Die schnellste exakte auf diesem Gerät</translation>
+    </message>
+    <message>
+        <source>As the target</source>
+        <translation>Wie das Zielmodell</translation>
+    </message>
+    <message>
+        <source>Another draft may lead to another answer; all are as likely as without one.</source>
+        <translation>Ein anderer Entwurf kann zu einer anderen Antwort führen; alle sind so wahrscheinlich wie ohne.</translation>
+    </message>
+    <message>
+        <source>Same odds</source>
+        <translation>Gleiche Wahrscheinlichkeiten</translation>
+    </message>
+    <message>
+        <source>Checked on this device: with one seed, a draft does not change the answer.</source>
+        <translation>Auf diesem Gerät geprüft: Bei gleichem Startwert ändert ein Entwurf die Antwort nicht.</translation>
+    </message>
+    <message>
+        <source>Bit-exact</source>
+        <translation>Bitgenau</translation>
+    </message>
+    <message>
+        <source>Where two words are almost equally likely, a draft may change which one is taken, because sums are rounded in another order.</source>
+        <translation>Sind zwei Wörter fast gleich wahrscheinlich, kann ein Entwurf die Wahl ändern, weil Summen in anderer Reihenfolge gerundet werden.</translation>
+    </message>
+    <message>
+        <source>Same up to rounding</source>
+        <translation>Gleich bis auf Rundung</translation>
+    </message>
+    <message>
+        <source>{precision}: {memory}</source>
+        <translation>{precision}: {memory}</translation>
+    </message>
+    <message>
+        <source>memory unknown: the files do not say enough</source>
+        <translation>Speicher unbekannt: Die Dateien sagen nicht genug</translation>
+    </message>
+    <message>
+        <source>{weights}, {total} with a full context</source>
+        <translation>{weights}, {total} bei vollem Kontext</translation>
+    </message>
+    <message>
+        <source>Weights {weights}; keys and values of {context} tokens {cache}, in {precision}.</source>
+        <translation>Gewichte {weights}; Schlüssel und Werte von {context} Tokens {cache}, in {precision}.</translation>
+    </message>
+</context>
+<context>
+    <name>presets</name>
+    <message>
+        <source>No system prompt</source>
+        <translation>Kein Systemtext</translation>
+    </message>
+    <message>
+        <source>Code reviewer</source>
+        <translation>Code prüfen</translation>
+    </message>
+    <message>
+        <source>Short answers</source>
+        <translation>Kurze Antworten</translation>
+    </message>
+    <message>
+        <source>Editor</source>
+        <translation>Lektorat</translation>
+    </message>
+    <message>
+        <source>Teacher</source>
+        <translation>Lehrkraft</translation>
+    </message>
+    <message>
+        <source>Translator</source>
+        <translation>Übersetzen</translation>
+    </message>
+    <message>
+        <source>Precise</source>
+        <translation>Genau</translation>
+    </message>
+    <message>
+        <source>Balanced</source>
+        <translation>Ausgewogen</translation>
+    </message>
+    <message>
+        <source>Creative</source>
+        <translation>Kreativ</translation>
+    </message>
+    <message>
+        <source>There is a preset “{name}” already.</source>
+        <translation>Eine Vorlage „{name}“ gibt es schon.</translation>
+    </message>
+    <message>
+        <source>A preset needs a name.</source>
+        <translation>Eine Vorlage braucht einen Namen.</translation>
+    </message>
+    <message>
+        <source>The name has {count} characters; {most} is the most.</source>
+        <translation>Der Name hat {count} Zeichen; höchstens {most} sind möglich.</translation>
+    </message>
+    <message>
+        <source>“{name}” comes with the program. Another name is needed.</source>
+        <translation>„{name}“ gehört zum Programm. Ein anderer Name ist nötig.</translation>
+    </message>
+    <message>
+        <source>Own</source>
+        <translation>Eigene</translation>
+    </message>
+    <message>
+        <source>The presets could not be saved: {detail}</source>
+        <translation>Die Vorlagen konnten nicht gespeichert werden: {detail}</translation>
+    </message>
+    <message>
+        <source>The presets would take {size}; {most} is the most.</source>
+        <translation>Die Vorlagen bräuchten {size}; höchstens {most} sind möglich.</translation>
+    </message>
+</context>
+<context>
+    <name>resources</name>
+    <message>
+        <source>en</source>
+        <translation>de</translation>
+    </message>
+</context>
+<context>
+    <name>rows</name>
+    <message>
+        <source>Not a model by itself</source>
+        <translation>Für sich kein Modell</translation>
+    </message>
+    <message>
+        <source>Cannot be loaded</source>
+        <translation>Nicht ladbar</translation>
+    </message>
+    <message>
+        <source>Drafts to get</source>
+        <translation>Entwürfe zum Holen</translation>
+    </message>
+    <message>
+        <source>Cannot draft for this target</source>
+        <translation>Können für dieses Zielmodell nicht entwerfen</translation>
+    </message>
+    <message>
+        <source>None</source>
+        <translation>Keiner</translation>
+    </message>
+    <message>
+        <source>Repeats from the chat</source>
+        <translation>Wiederholungen aus dem Chat</translation>
+    </message>
+    <message>
+        <source>Copies earlier text; needs no memory</source>
+        <translation>Kopiert früheren Text; braucht keinen Speicher</translation>
+    </message>
+    <message>
+        <source>Loading</source>
+        <translation>Wird geladen</translation>
+    </message>
+    <message>
+        <source>Checking the vocabulary</source>
+        <translation>Vokabular wird geprüft</translation>
+    </message>
+    <message>
+        <source>Measured in use over {tokens}, last on {date}</source>
+        <translation>Im Gebrauch über {tokens} gemessen, zuletzt am {date}</translation>
+    </message>
+    <message>
+        <source>Measured over {tokens}, last by bench on {date}</source>
+        <translation>Über {tokens} gemessen, zuletzt durch bench am {date}</translation>
+    </message>
+    <message>
+        <source>{rate} without a draft</source>
+        <translation>{rate} ohne Entwurf</translation>
+    </message>
+</context>
+<context>
+    <name>sampling</name>
+    <message>
+        <source>new each time</source>
+        <translation>jedes Mal neu</translation>
+    </message>
+    <message>
+        <source>up to the context&apos;s end</source>
+        <translation>bis zum Ende des Kontexts</translation>
+    </message>
+    <message>
+        <source>a whole number</source>
+        <translation>eine ganze Zahl</translation>
+    </message>
+    <message>
+        <source>a number</source>
+        <translation>eine Zahl</translation>
+    </message>
+    <message>
+        <source>{name} must be {kind}; it is “{text}”.</source>
+        <translation>{name} muss {kind} sein; da steht „{text}“.</translation>
+    </message>
+    <message>
+        <source>{name} must lie between {least} and {most}; it is {value}.</source>
+        <translation>{name} muss zwischen {least} und {most} liegen; der Wert ist {value}.</translation>
+    </message>
+    <message>
+        <source>Temperature</source>
+        <translation>Temperatur</translation>
+    </message>
+    <message>
+        <source>How freely is chosen. 0 always takes the likeliest token.</source>
+        <translation>Wie frei gewählt wird. 0 nimmt immer das wahrscheinlichste Token.</translation>
+    </message>
+    <message>
+        <source>Top-k</source>
+        <translation>Top-k</translation>
+    </message>
+    <message>
+        <source>Choose among so many likeliest tokens. 0: all.</source>
+        <translation>Unter so vielen wahrscheinlichsten Tokens wählen. 0: allen.</translation>
+    </message>
+    <message>
+        <source>Top-p</source>
+        <translation>Top-p</translation>
+    </message>
+    <message>
+        <source>Choose among the likeliest tokens that together have this share. 1: all.</source>
+        <translation>Unter den wahrscheinlichsten Tokens wählen, die zusammen diesen Anteil haben. 1: allen.</translation>
+    </message>
+    <message>
+        <source>Min-p</source>
+        <translation>Min-p</translation>
+    </message>
+    <message>
+        <source>Leave out tokens below this share of the likeliest one&apos;s probability. 0: none.</source>
+        <translation>Tokens unter diesem Anteil der Wahrscheinlichkeit des wahrscheinlichsten weglassen. 0: keine.</translation>
+    </message>
+    <message>
+        <source>Repetition penalty</source>
+        <translation>Wiederholungsstrafe</translation>
+    </message>
+    <message>
+        <source>Above 1, tokens that stand in the chat already become less likely.</source>
+        <translation>Über 1 werden Tokens, die schon im Chat stehen, unwahrscheinlicher.</translation>
+    </message>
+    <message>
+        <source>Presence penalty</source>
+        <translation>Präsenzstrafe</translation>
+    </message>
+    <message>
+        <source>Above 0, tokens that the answer has already become less likely, once.</source>
+        <translation>Über 0 werden Tokens, die schon in der Antwort stehen, einmalig unwahrscheinlicher.</translation>
+    </message>
+    <message>
+        <source>Frequency penalty</source>
+        <translation>Häufigkeitsstrafe</translation>
+    </message>
+    <message>
+        <source>Above 0, tokens become less likely each time the answer has them.</source>
+        <translation>Über 0 werden Tokens mit jedem Vorkommen in der Antwort unwahrscheinlicher.</translation>
+    </message>
+    <message>
+        <source>Longest answer</source>
+        <translation>Längste Antwort</translation>
+    </message>
+    <message>
+        <source>An answer ends after so many tokens.</source>
+        <translation>Nach so vielen Tokens endet eine Antwort.</translation>
+    </message>
+    <message>
+        <source>Seed</source>
+        <translation>Startwert</translation>
+    </message>
+    <message>
+        <source>The same seed, chat and settings give the same answer.</source>
+        <translation>Gleicher Startwert, Chat und gleiche Einstellungen ergeben die gleiche Antwort.</translation>
+    </message>
+    <message>
+        <source>As the model&apos;s files say</source>
+        <translation>Wie in den Dateien des Modells</translation>
+    </message>
+</context>
+<context>
+    <name>settings</name>
+    <message>
+        <source>Look</source>
+        <translation>Aussehen</translation>
+    </message>
+    <message>
+        <source>Theme</source>
+        <translation>Farbschema</translation>
+    </message>
+    <message>
+        <source>As the system</source>
+        <translation>Wie das System</translation>
+    </message>
+    <message>
+        <source>Light</source>
+        <translation>Hell</translation>
+    </message>
+    <message>
+        <source>Dark</source>
+        <translation>Dunkel</translation>
+    </message>
+    <message>
+        <source>Font size</source>
+        <translation>Schriftgröße</translation>
+    </message>
+    <message>
+        <source>Of the system&apos;s font size</source>
+        <translation>Im Verhältnis zur Schrift des Systems</translation>
+    </message>
+    <message>
+        <source>%</source>
+        <translation>%</translation>
+    </message>
+    <message>
+        <source>Language</source>
+        <translation>Sprache</translation>
+    </message>
+    <message>
+        <source>From the next start on</source>
+        <translation>Ab dem nächsten Start</translation>
+    </message>
+    <message>
+        <source>English</source>
+        <translation>English</translation>
+    </message>
+    <message>
+        <source>Deutsch</source>
+        <translation>Deutsch</translation>
+    </message>
+    <message>
+        <source>Sidebar</source>
+        <translation>Seitenleiste</translation>
+    </message>
+    <message>
+        <source>Target, draft, memory and acceptance</source>
+        <translation>Zielmodell, Entwurf, Speicher und Annahme</translation>
+    </message>
+    <message>
+        <source>Where there is room</source>
+        <translation>Wo Platz ist</translation>
+    </message>
+    <message>
+        <source>Shown</source>
+        <translation>Eingeblendet</translation>
+    </message>
+    <message>
+        <source>Hidden</source>
+        <translation>Ausgeblendet</translation>
+    </message>
+    <message>
+        <source>Chat list</source>
+        <translation>Chatliste</translation>
+    </message>
+    <message>
+        <source>Chat</source>
+        <translation>Chat</translation>
+    </message>
+    <message>
+        <source>Draft tint</source>
+        <translation>Entwurf tönen</translation>
+    </message>
+    <message>
+        <source>Marks what the draft wrote in an answer</source>
+        <translation>Hebt hervor, was der Entwurf zur Antwort beitrug</translation>
+    </message>
+    <message>
+        <source>On</source>
+        <translation>Ein</translation>
+    </message>
+    <message>
+        <source>Off</source>
+        <translation>Aus</translation>
+    </message>
+    <message>
+        <source>Unfold thinking</source>
+        <translation>Nachdenken aufklappen</translation>
+    </message>
+    <message>
+        <source>Thoughts before an answer are open at first</source>
+        <translation>Gedanken vor einer Antwort sind zuerst aufgeklappt</translation>
+    </message>
+    <message>
+        <source>When the context is full</source>
+        <translation>Wenn der Kontext voll ist</translation>
+    </message>
+    <message>
+        <source>What the model no longer sees stays in the chat</source>
+        <translation>Was das Modell nicht mehr sieht, bleibt im Chat</translation>
+    </message>
+    <message>
+        <source>Ask</source>
+        <translation>Fragen</translation>
+    </message>
+    <message>
+        <source>Drop the oldest turns</source>
+        <translation>Älteste Nachrichten weglassen</translation>
+    </message>
+    <message>
+        <source>Summarise</source>
+        <translation>Zusammenfassen</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>Aufhören</translation>
+    </message>
+    <message>
+        <source>Notifications</source>
+        <translation>Benachrichtigungen</translation>
+    </message>
+    <message>
+        <source>When a long answer ends while another window is used</source>
+        <translation>Wenn eine lange Antwort endet, während ein anderes Fenster vorn ist</translation>
+    </message>
+    <message>
+        <source>Drafting</source>
+        <translation>Entwurf</translation>
+    </message>
+    <message>
+        <source>Draft length</source>
+        <translation>Entwurfslänge</translation>
+    </message>
+    <message>
+        <source>How many are drafted at a time</source>
+        <translation>Wie viele auf einmal entworfen werden</translation>
+    </message>
+    <message>
+        <source>tokens</source>
+        <translation>Tokens</translation>
+    </message>
+    <message>
+        <source>Automatic</source>
+        <translation>Automatisch</translation>
+    </message>
+    <message>
+        <source>Verification</source>
+        <translation>Prüfung</translation>
+    </message>
+    <message>
+        <source>Coupled keeps the target&apos;s own text, rejection only its odds</source>
+        <translation>Gekoppelt bleibt es der Text des Zielmodells, beim Verwerfen bleiben nur die Wahrscheinlichkeiten</translation>
+    </message>
+    <message>
+        <source>Coupled</source>
+        <translation>Gekoppelt</translation>
+    </message>
+    <message>
+        <source>Rejection</source>
+        <translation>Verwerfen</translation>
+    </message>
+    <message>
+        <source>Network</source>
+        <translation>Netz</translation>
+    </message>
+    <message>
+        <source>Offline</source>
+        <translation>Offline</translation>
+    </message>
+    <message>
+        <source>Nothing is searched for or fetched</source>
+        <translation>Nichts wird gesucht oder geholt</translation>
+    </message>
+</context>
+<context>
+    <name>text_files</name>
+    <message>
+        <source>{count} byte</source>
+        <translation>{count} Byte</translation>
+    </message>
+    <message>
+        <source>{count} bytes</source>
+        <translation>{count} Bytes</translation>
+    </message>
+    <message>
+        <source>“{name}” is a folder. Only text files can be attached.</source>
+        <translation>„{name}“ ist ein Ordner. Nur Textdateien lassen sich anhängen.</translation>
+    </message>
+    <message>
+        <source>“{name}” is not an ordinary file.</source>
+        <translation>„{name}“ ist keine gewöhnliche Datei.</translation>
+    </message>
+    <message>
+        <source>“{name}” has {size}; {most} is the most that can be attached.</source>
+        <translation>„{name}“ hat {size}; höchstens {most} lassen sich anhängen.</translation>
+    </message>
+    <message>
+        <source>“{name}” has no text in it.</source>
+        <translation>„{name}“ enthält keinen Text.</translation>
+    </message>
+    <message>
+        <source>“{name}” is not a text file. Only text can be attached.</source>
+        <translation>„{name}“ ist keine Textdatei. Nur Text lässt sich anhängen.</translation>
+    </message>
+    <message>
+        <source>“{name}” may not be read by this user.</source>
+        <translation>„{name}“ darf nicht gelesen werden.</translation>
+    </message>
+    <message>
+        <source>“{name}” is no longer there.</source>
+        <translation>„{name}“ ist nicht mehr da.</translation>
+    </message>
+    <message>
+        <source>“{name}” could not be read: {detail}</source>
+        <translation>„{name}“ ist nicht lesbar: {detail}</translation>
+    </message>
+</context>
+<context>
+    <name>tint</name>
+    <message>
+        <source>Round {number}: drafted {drafted}, accepted {accepted}, {time} ms</source>
+        <translation>Runde {number}: {drafted} entworfen, {accepted} angenommen, {time} ms</translation>
+    </message>
+</context>
+<context>
+    <name>words</name>
+    <message>
+        <source>{count} token</source>
+        <translation>{count} Token</translation>
+    </message>
+    <message>
+        <source>{count} tokens</source>
+        <translation>{count} Tokens</translation>
+    </message>
+    <message>
+        <source>{count} billion parameters</source>
+        <translation>{count} Milliarden Parameter</translation>
+    </message>
+    <message>
+        <source>{count} million parameters</source>
+        <translation>{count} Millionen Parameter</translation>
+    </message>
+    <message>
+        <source>{count} context</source>
+        <translation>{count} Kontext</translation>
+    </message>
+    <message>
+        <source>{amount}, {rate} a second, {left} left</source>
+        <translation>{amount}, {rate} pro Sekunde, noch {left}</translation>
+    </message>
+    <message>
+        <source>The hub asks to wait, {left} left</source>
+        <translation>Der Hub bittet zu warten, noch {left}</translation>
+    </message>
+    <message>
+        <source>{done} of {total} {unit}</source>
+        <translation>{done} von {total} {unit}</translation>
+    </message>
+</context>
+<context>
+    <name>writing</name>
+    <message>
+        <source>about {count} tokens</source>
+        <translation>etwa {count} Tokens</translation>
+    </message>
+</context>
+</TS>
