@@ -21,7 +21,6 @@ from app.widgets.common import Button, Elided, Glyph, IconButton, label, rule, s
 WIDTH = 248
 FOOT = 5
 LETTERS = 6  # of a title that a note has room for at least
-ICON = 16 + 4  # pixels, with the distance to the word
 
 
 class Column(QWidget):
@@ -228,10 +227,11 @@ class Foot(QWidget):
 
     def _fit(self) -> None:
         room = self.width() - 2 * FOOT
-        words = sum(button.words_width() for button in self._buttons)
-        whole = words + len(self._buttons) * ICON
-        for button in self._buttons:
-            button.show_parts(icon=whole <= room or words > room, words=words <= room)
+        for icon, words in ((True, True), (False, True), (True, False)):
+            for button in self._buttons:
+                button.show_parts(icon=icon, words=words)
+            if sum(button.sizeHint().width() for button in self._buttons) <= room:
+                return
 
     def _switch(self, wanted: bool) -> None:
         self._hub.set_offline(wanted)
@@ -255,10 +255,6 @@ class _FootButton(Button):
     def set_words(self, text: str) -> None:
         self._word = text
         super().set_words(text)
-
-    def words_width(self) -> int:
-        """How many pixels it takes without its icon."""
-        return QFontMetrics(self.font()).horizontalAdvance(f"\u2009{self._word}") + 15
 
     def set_ink(self, ink: str) -> None:
         """Another colour of icon and word."""

@@ -366,8 +366,9 @@ def test_words_that_are_too_long_for_the_foot_lose_their_icons(show):
     part = show()
     foot = part.column.foot
     buttons = (foot.models, foot.settings, foot.offline)
-    width = sum(button.words_width() for button in buttons)
-    foot.resize(width + 2 * 5, foot.height())
+    assert not any(button.icon().isNull() or not button.text() for button in buttons)
+    whole = sum(button.sizeHint().width() for button in buttons)
+    foot.resize(whole - 1 + 2 * 5, foot.height())
     foot._fit()
     assert all(button.icon().isNull() for button in buttons)
     assert [button.text().strip() for button in buttons] == ["Models", "Settings", "Offline"]
