@@ -115,10 +115,10 @@ def _shared_room(device: str) -> Room:
 
 def _of_xpu() -> Room:
     """An Intel card's, which torch alone can ask; it is not worth seconds here."""
-    torch = sys.modules.get("torch")
+    torch: Any = sys.modules.get("torch")
     with contextlib.suppress(Exception):
-        free, total = torch.xpu.mem_get_info()  # type: ignore[union-attr]
-        return Room("xpu", torch.xpu.get_device_name(), total, free)  # type: ignore[union-attr]
+        free, total = torch.xpu.mem_get_info()
+        return Room("xpu", torch.xpu.get_device_name(), total, free)
     return Room("xpu", "Intel graphics card", None, None)
 
 

@@ -302,7 +302,7 @@ def staged(
             Qt.LayoutDirection.RightToLeft if mirrored else Qt.LayoutDirection.LeftToRight
         )
         kept.write()
-        changed = replace(settings.Settings(), theme=scheme, **set_)  # type: ignore[arg-type]
+        changed = replace(settings.Settings(), theme=scheme, **set_)
         settings.save(changed, paths.ensure(paths.config_folder()))
 
     stage = Stage(out, exact(*script), FakeShelf(), prepare)
@@ -387,7 +387,7 @@ def main(out: Path) -> None:
     ):
         kept = Kept({MAIN: conversation()[:2]})
         wanted = {"scheme": scheme, "size": size, "tint": True, **more}
-        with staged(out, kept, varied(ANSWER), **wanted) as stage:  # type: ignore[arg-type]
+        with staged(out, kept, varied(ANSWER), **wanted) as stage:
             stage.ask(SECOND)
             _type(stage, "Now let the caller choose the delimiter")
             stage.shoot(f"main-{name}")
@@ -444,7 +444,7 @@ def answering(out: Path) -> None:
 def chats(out: Path) -> None:
     """The list: searched, renamed, deleted, menus, empty."""
     for language, scheme in (("en", "light"), ("de", "dark")):
-        with staged(out, scheme=scheme, language=language) as stage:  # type: ignore[arg-type]
+        with staged(out, scheme=scheme, language=language) as stage:
             window = stage.program.window
             window.chats.focus_search()
             for word, name in (("csv", "search"), ("xylophone", "search-nothing")):
@@ -509,7 +509,7 @@ def files(out: Path) -> None:
             _type(stage, "Compare these")
             stage.shoot(f"files-{language}")
             bubbles = stage.program.window.transcript.column.turns
-            bubbles["q1"].chips[0].head.click()  # type: ignore[union-attr]
+            bubbles["q1"].chips[0].head.click()
             stage.settle(0.3)
             stage.program.window.transcript.show_turn("q1")
             stage.shoot(f"file-open-{language}")
@@ -528,7 +528,7 @@ def composing(out: Path) -> None:
     ):
         kept = Kept({MAIN: conversation()}, {MAIN: chosen})
         mark = f"{language}-{size[0]}"
-        with staged(out, kept, [full], scheme=scheme, language=language, size=size) as stage:  # type: ignore[arg-type]
+        with staged(out, kept, [full], scheme=scheme, language=language, size=size) as stage:
             window = stage.program.window
             composer = window.composer
             _over(stage, f"prompt-{mark}", composer.prompt.popover, composer.prompt.click)
@@ -548,7 +548,7 @@ def errors(out: Path) -> None:
         "Memory ran out. The text is kept. A shorter chat or no draft model needs less.",
     )
     for language, size in (("en", (1440, 900)), ("de", (900, 600))):
-        with staged(out, language=language, size=size) as stage:  # type: ignore[arg-type]
+        with staged(out, language=language, size=size) as stage:
             stage.program.alerts.show_reason(short.reason)
             stage.shoot(f"memory-{language}")
             why = Reason(
@@ -571,7 +571,7 @@ def dialogs(out: Path) -> None:
         ("de", "light", {"font_size": 150}),
     ):
         mark = f"{language}-{more.get('font_size', 100)}"
-        with staged(out, scheme=scheme, language=language, **more) as stage:  # type: ignore[arg-type]
+        with staged(out, scheme=scheme, language=language, **more) as stage:
             window = stage.program.window
             _over(stage, f"settings-{mark}", window.settings, window.settings.open_up)
             window.show_shortcuts()
@@ -584,7 +584,7 @@ def dialogs(out: Path) -> None:
 def narrow(out: Path) -> None:
     """900x600: the rail, the column and the sidebar over it."""
     for language, scheme in (("en", "light"), ("de", "dark")):
-        with staged(out, scheme=scheme, size=(900, 600), language=language) as stage:  # type: ignore[arg-type]
+        with staged(out, scheme=scheme, size=(900, 600), language=language) as stage:
             window = stage.program.window
             stage.shoot(f"narrow-{language}")
             window.chats.focus_chats()
@@ -608,7 +608,7 @@ def markdown(out: Path) -> None:
         ("light", LETTER, "letter"),
     ):
         turns = [Turn("q1", "user", "How sure is that mean?"), answer("a1", "q1", text)]
-        with staged(out, Kept({MAIN: turns}), scheme=scheme, size=(1600, 1000)) as stage:  # type: ignore[arg-type]
+        with staged(out, Kept({MAIN: turns}), scheme=scheme, size=(1600, 1000)) as stage:
             _await_formulas(stage)
             stage.shoot(f"{name}-{scheme}")
 

@@ -327,7 +327,7 @@ def _chat_of(name: str, lines: list[str]) -> Talk:
 
 
 def _entry_of(heading: str, lines: list[str], chat: str) -> Entry:
-    word, model = _ROLE_LINE.fullmatch(heading).groups()  # type: ignore[union-attr]
+    word, _, model = heading.removeprefix("## ").partition(" · ")
     role = next(role for role, name in ROLE_WORDS.items() if name == word)
     rest, thought = _trimmed(lines), []
     if rest and rest[0] == THINKING:
@@ -341,7 +341,7 @@ def _entry_of(heading: str, lines: list[str], chat: str) -> Entry:
         role,
         "\n".join([*(_bare(line, _OURS) for line in first), _bare(last, _OURS_LAST)]),
         reasoning="\n".join(line.removeprefix(">").removeprefix(" ") for line in thought),
-        facts=Facts(model=model or ""),
+        facts=Facts(model=model),
     )
 
 

@@ -7,6 +7,7 @@ said kept as it is said. Knows no widget; the words of a failure come from the e
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
@@ -17,7 +18,7 @@ from app.viewmodels.history import History
 from app.viewmodels.models import Models
 from app.viewmodels.turns import Turn, turn_of
 from app.worker import Job, Worker
-from engine.api import Chunk, Finish, Message, RoundStats, Sampling
+from engine.api import Chunk, Finish, Message, Role, RoundStats, Sampling
 from engine.errors import Reason
 
 TITLE_LENGTH = 80
@@ -319,8 +320,8 @@ class Chat(QObject):
         at = next((i for i, turn in enumerate(self._turns) if turn.id == last), -1)
         return self._turns[at + 1 :]
 
-    def _new_turn(self, role: str, parent: str | None, **values: object) -> Turn:
-        turn = Turn(new_id(), role, parent=parent, written=self._clock(), **values)  # type: ignore[arg-type]
+    def _new_turn(self, role: Role, parent: str | None, **values: Any) -> Turn:
+        turn = Turn(new_id(), role, parent=parent, written=self._clock(), **values)
         siblings = (entry.id for entry in self._entries.values() if entry.parent == parent)
         turn.versions = (*siblings, turn.id)
         return turn
@@ -485,9 +486,9 @@ class Chat(QObject):
         self.chat_id, self.title = self._record.id, title
         self._follow_models()
 
-    def _put_chat(self, **changes: object) -> None:
+    def _put_chat(self, **changes: Any) -> None:
         assert self._record is not None
-        self._record = replace(self._record, choices=self.choices, **changes)  # type: ignore[arg-type]
+        self._record = replace(self._record, choices=self.choices, **changes)
         self.title = self._record.title
         self._history.put_chat(self._record)
 

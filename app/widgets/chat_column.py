@@ -1,5 +1,7 @@
 """The whole chat list: search, the chats by day, what was just done, models and settings."""
 
+from functools import partial
+
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
@@ -124,7 +126,7 @@ class Column(QWidget):
         chat_menu.pop_up(menu, chat_menu.below(self.more, menu))
 
     def _show_chat_menu(self, line: Line, corner: QPoint) -> None:
-        rename = lambda: self.chats.rename(line.id)  # noqa: E731
+        rename = partial(self.chats.rename, line.id)
         chat_menu.pop_up(chat_menu.chat_menu(self, self._conversations, line.id, rename), corner)
 
 

@@ -11,8 +11,7 @@ from app.viewmodels.binding import bind
 from app.viewmodels.conversations import Conversations, Note
 from app.viewmodels.hub import Hub
 from app.widgets.chat_column import WIDTH, Column
-from app.widgets.chat_search import takes_escape
-from app.widgets.common import Glyph, IconButton, rule
+from app.widgets.common import Glyph, IconButton, rule, takes_escape
 
 RAIL = 52
 

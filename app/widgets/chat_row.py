@@ -41,6 +41,7 @@ from app.viewmodels.chat_lines import LONGEST_TITLE, Line, Span
 from app.widgets.common import tooltip
 
 Index = QModelIndex | QPersistentModelIndex
+ROOT = QModelIndex()  # under which all rows of a list lie
 LINE = Qt.ItemDataRole.UserRole
 BEFORE, BEHIND = 8, 9  # pixels between a row and the edges of the list
 INSIDE = 12

@@ -5,6 +5,7 @@ from PySide6.QtGui import QAction, QFontMetrics, QKeyEvent, QKeySequence, QPaint
 from PySide6.QtWidgets import QLineEdit
 
 from app import resources
+from app.widgets.common import takes_escape
 
 KEYS = "Ctrl+K"
 LENS = 14  # pixels
@@ -92,12 +93,3 @@ class Search(QLineEdit):
 def hint() -> str:
     """The keys as keyboards of the language in force have them: "Ctrl+K", "Strg+K"."""
     return QKeySequence(KEYS).toString(QKeySequence.SequenceFormat.NativeText)
-
-
-def takes_escape(event: QEvent) -> bool:
-    """Whether Escape was pressed; then it is not the window's, where it stops an answer."""
-    override = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
-    if not override or event.key() != Qt.Key.Key_Escape:  # type: ignore[attr-defined]
-        return False
-    event.accept()
-    return True

@@ -7,8 +7,7 @@ from shiboken6 import isValid
 
 from app import resources
 from app.viewmodels.chat_lines import LONGEST_TITLE
-from app.widgets.chat_search import takes_escape
-from app.widgets.common import Elided
+from app.widgets.common import Elided, takes_escape
 
 
 class Title(QWidget):

@@ -9,7 +9,7 @@ from PySide6.QtGui import QContextMenuEvent, QFocusEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractItemDelegate, QAbstractItemView, QListView, QWidget
 
 from app.viewmodels.chat_lines import Line
-from app.widgets.chat_row import LINE, Index, LinePainter, more_place, row_place
+from app.widgets.chat_row import LINE, ROOT, Index, LinePainter, more_place, row_place
 
 OPENING = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 OWN = (*OPENING, Qt.Key.Key_F2, Qt.Key.Key_Delete, Qt.Key.Key_Backspace)
@@ -44,7 +44,7 @@ class _Lines(QAbstractListModel):
         """Where the line of a chat is."""
         return next((i for i, line in enumerate(self.lines) if line.id == chat), None)
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+    def rowCount(self, parent: Index = ROOT) -> int:
         return len(self.lines)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:

@@ -33,6 +33,7 @@ from app import resources
 from app.viewmodels.rows import Row, Tone
 
 Index = QModelIndex | QPersistentModelIndex
+ROOT = QModelIndex()  # under which all rows of a list lie
 ROW = Qt.ItemDataRole.UserRole
 LEFT = 8
 RADIO = 14

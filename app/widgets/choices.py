@@ -9,7 +9,7 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QListView
 
 from app.viewmodels.rows import Row
-from app.widgets.choice_row import ROW, Index, RowPainter, action_words, button_place
+from app.widgets.choice_row import ROOT, ROW, Index, RowPainter, action_words, button_place
 from app.widgets.common import tooltip
 
 MARGIN = 4
@@ -37,7 +37,7 @@ class _Rows(QAbstractListModel):
         """Where the row `key` is."""
         return next((i for i, row in enumerate(self.rows) if row.key == key), None)
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+    def rowCount(self, parent: Index = ROOT) -> int:
         return len(self.rows)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:

@@ -7,7 +7,7 @@ import html
 from typing import Literal
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
     QFrame,
@@ -266,3 +266,13 @@ class Meter(QWidget):
             filled = QRectF(0, 0, max(whole.width() * self._share, 3), whole.height())
             painter.setBrush(resources.colour("accent"))
             painter.drawRoundedRect(filled, radius, radius)
+
+
+def takes_escape(event: QEvent) -> bool:
+    """Whether Escape was pressed; then it is not the window's, where it stops an answer."""
+    if not isinstance(event, QKeyEvent) or event.key() != Qt.Key.Key_Escape:
+        return False
+    if event.type() != QEvent.Type.ShortcutOverride:
+        return False
+    event.accept()
+    return True

@@ -8,7 +8,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.viewmodels import words
-from app.widgets.common import IconButton, label, rule
+from app.widgets.common import IconButton, label, rule, takes_escape
 
 WIDTH = 720
 
@@ -91,11 +91,7 @@ class _Field(QLineEdit):
 
     def event(self, event: QEvent) -> bool:
         # Else the window's own use of Esc, to stop, would come first.
-        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
-            event.accept()
-            if event.type() == QEvent.Type.ShortcutOverride:
-                return True
-        return super().event(event)
+        return takes_escape(event) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:

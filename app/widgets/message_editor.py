@@ -8,7 +8,7 @@ from PySide6.QtGui import QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app import resources
-from app.widgets.common import Button, label
+from app.widgets.common import Button, label, takes_escape
 from app.widgets.paged import ALL
 
 LINES = 14  # of the field; more are scrolled to
@@ -93,11 +93,7 @@ class _Field(QPlainTextEdit):
 
     def event(self, event: QEvent) -> bool:
         # Else the window's own use of Esc, to stop, would come first.
-        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
-            event.accept()
-            if event.type() == QEvent.Type.ShortcutOverride:
-                return True
-        return super().event(event)
+        return takes_escape(event) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)

@@ -8,15 +8,14 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from engine.api import Progress
 from engine.errors import DownloadError, heed
-from engine.library import answers, begun, hub, starter
+from engine.library import answers, begun, files, hub, starter
 from engine.library.begun import PARTIAL, folder_of
 from engine.library.hub import ANYONE, Access, RemoteFile
 from engine.library.patience import patiently, wait
@@ -72,7 +71,7 @@ def fetch(
         raise _no_space(room, models)
     try:
         target.mkdir(parents=True, exist_ok=True)
-        with _alone(target / ".download.lock"):
+        with files.alone(target / ".download.lock"):
             _Errand(wanted, target, models, progress, stopped, access).run()
     except OSError as error:
         if error.errno == errno.ENOSPC:
@@ -301,19 +300,3 @@ def _not_writable(error: OSError, target: Path) -> DownloadError:
         folder=str(target),
         reason=error.strerror or type(error).__name__,
     )
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Holds `lock`; the system lets go of it when the program ends in any way."""
-    from filelock import FileLock, Timeout
-
-    try:
-        with FileLock(lock, timeout=0):
-            try:
-                yield
-            finally:
-                with suppress(OSError):
-                    lock.unlink()
-    except Timeout as error:
-        raise DownloadError("already_running", "This download is already running.") from error

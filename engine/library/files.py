@@ -7,11 +7,13 @@ import json
 import os
 import re
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from engine.errors import Incomplete
+from engine.errors import DownloadError, Incomplete
 
 CONFIG_LIMIT = 10 * 2**20  # bytes; the largest known config.json has 200 kB
 LONGEST_NUMBER = 100  # digits; the lowest float32, written as a whole number, has 39
@@ -150,3 +152,22 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a key is given twice")
     return found
+
+
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """Holds `lock`; the system lets go of it when the program ends in any way. Raises
+    DownloadError where another holds it."""
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(lock, timeout=0):
+            try:
+                yield
+            finally:
+                # Before it is let go: a later holder's file is never the one removed. Windows
+                # keeps an open file; an empty one left there does no harm.
+                with suppress(OSError):
+                    lock.unlink()
+    except Timeout as error:
+        raise DownloadError("already_running", "This download is already running.") from error

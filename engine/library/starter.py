@@ -14,14 +14,15 @@ import subprocess
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from engine.api import Progress
 from engine.errors import Cancelled, DownloadError
+from engine.library import files
 
 PIECE = 2**20  # bytes copied between two looks at `stopped`
 INTERVAL = 0.1  # seconds between two looks at pip
@@ -76,7 +77,7 @@ def fetch(folder: Path, progress: Report, stopped: Stopped, starter: Starter = S
     partial = folder / f"{starter.file}.partial"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder / f".{starter.file}.lock"):
+        with files.alone(folder / f".{starter.file}.lock"):
             try:
                 shutil.rmtree(work, ignore_errors=True)  # of a fetch that was killed
                 _require_space(folder, starter)
@@ -208,24 +209,6 @@ def _is_right(target: Path, starter: Starter) -> bool:
             return hashlib.file_digest(file, "sha256").hexdigest() == starter.sha256
     except OSError:
         return False
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Holds `lock`; the system lets go of it when the program ends in any way."""
-    from filelock import FileLock, Timeout
-
-    try:
-        with FileLock(lock, timeout=0):
-            try:
-                yield
-            finally:
-                # Before it is let go: a later holder's file is never the one removed. Windows
-                # keeps an open file; an empty one left there does no harm.
-                with suppress(OSError):
-                    lock.unlink()
-    except Timeout as error:
-        raise DownloadError("already_running", "This download is already running.") from error
 
 
 def _require_pip() -> None:
