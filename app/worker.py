@@ -68,8 +68,6 @@ class SessionLike(Protocol):
         stopped: Stopped,
     ) -> Iterator[Chunk]: ...
 
-    def measure(self, messages: Sequence[Message]) -> int: ...
-
     def oldest(self, messages: Sequence[Message], room: int) -> int: ...
 
     def limit_context(self, tokens: int | None) -> None: ...
@@ -86,7 +84,7 @@ class Job(StrEnum):
     LOAD = "load"
     DRAFT = "draft"
     REPLY = "reply"
-    MEASURE = "measure"
+    ROOM = "room"  # in a full context
     FETCH = "fetch"  # the starter model
     HUB = "hub"
     DOWNLOAD = "download"
@@ -363,14 +361,9 @@ class Worker(QObject):
 
         self._submit(self._model, Job.REPLY, task)
 
-    def measure(self, messages: Sequence[Message]) -> None:
-        """How many tokens the conversation has: finishes as MEASURE with an int."""
-        self._submit(self._model, Job.MEASURE, lambda _, __: self._engine().measure(messages))
-
-    def oldest(self, messages: Sequence[Message], room: int) -> None:
-        """How many of the oldest messages, system prompts not counted, must go so that `room`
-        tokens are left: finishes as MEASURE with an int, or fails as `context_full`."""
-        self._submit(self._model, Job.MEASURE, lambda _, __: self._engine().oldest(messages, room))
+    def make_room(self, task: Callable[[SessionLike, Stopped], object]) -> None:
+        """Do `task` with the session in the model lane: finishes as ROOM."""
+        self._submit(self._model, Job.ROOM, lambda _, stopped: task(self._engine(), stopped))
 
     def look(self, job: Job, task: Task) -> None:
         """Do `task` in the files lane."""
@@ -417,6 +410,10 @@ class Worker(QObject):
     def stop_reply(self) -> None:
         """End the answer, between two rounds or two chunks of the prompt."""
         self._model.stop_all(Job.REPLY)
+
+    def stop_making_room(self) -> None:
+        """End what was asked with `make_room`."""
+        self._model.stop_all(Job.ROOM)
 
     def stop_looking(self) -> None:
         """End what the files lane does."""

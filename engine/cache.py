@@ -101,6 +101,7 @@ class Cache:
                 _shorten(layer)
             if isinstance(layer, Buffers):
                 layer.drop_oldest()
+                layer.give_back()
         self._held = self._length
         return self._inner
 
@@ -148,7 +149,8 @@ class Buffers(CacheLayerMixin):  # type: ignore[misc]
     The layer of our attention: it is handed the whole room, [1, heads, room, size], zeros where
     nothing was written yet, and reads it by buckets. With a `window` the oldest buckets that no
     row and no rewind needs any more are dropped; `first` is the position of what comes first.
-    Room grows by a quarter, so that it is seldom moved, but not beyond `limit` tokens.
+    Room grows by a quarter, so that it is seldom moved, but not beyond `limit` tokens, and is
+    given back when a much shorter text comes.
     """
 
     is_croppable = True
@@ -207,6 +209,12 @@ class Buffers(CacheLayerMixin):  # type: ignore[misc]
             held[:, :, :kept] = held[:, :, gone : gone + kept].clone()
         self.first = oldest
 
+    def give_back(self) -> None:
+        """Give back room that growing would not have made; a window's stays, it is small."""
+        needed = _whole_buckets(self.length)
+        if self.window is None and self.keys.shape[2] > needed + needed // 4 + BUCKET:
+            self.keys, self.values = (x[:, :, :needed].clone() for x in (self.keys, self.values))
+
     def _oldest(self, length: int) -> int:
         """The first position that the bucket of position `length` reads."""
         if self.window is None:
@@ -216,12 +224,12 @@ class Buffers(CacheLayerMixin):  # type: ignore[misc]
 
     def _make_room(self, size: int) -> None:
         room = self.keys.shape[2]
-        needed = -(-size // BUCKET) * BUCKET
+        needed = _whole_buckets(size)
         if needed <= room:
             return
         if self.window is None:
             grown = room + room // 4 // BUCKET * BUCKET
-            most = grown if self.limit is None else -(-self.limit // BUCKET) * BUCKET
+            most = grown if self.limit is None else _whole_buckets(self.limit)
             needed = max(needed, min(grown, most))
         more = needed - room
         self.keys, self.values = (
@@ -366,6 +374,10 @@ class _InRoom(CacheLayerMixin):  # type: ignore[misc]
 
     def get_max_length(self) -> int:
         return -1
+
+
+def _whole_buckets(tokens: int) -> int:
+    return -(-tokens // BUCKET) * BUCKET
 
 
 def _in_buffers(layer: CacheLayerMixin, limit: int | None) -> CacheLayerMixin:

@@ -21,10 +21,17 @@ def turns(messages: Sequence[Message]) -> list[int]:
 
 def without(messages: Sequence[Message], count: int) -> list[Message]:
     """`messages` without the oldest `count` of those that are no system prompts."""
-    kept: list[Message] = []
-    for message in messages:
-        if message.role != "system" and count > 0:
-            count -= 1
-        else:
-            kept.append(message)
-    return kept
+    at = _behind(messages, count)
+    return [m for i, m in enumerate(messages) if m.role == "system" or i >= at]
+
+
+def oldest(messages: Sequence[Message], count: int) -> list[Message]:
+    """The oldest `count` of those that are no system prompts, and all system prompts."""
+    at = _behind(messages, count)
+    return [m for i, m in enumerate(messages) if m.role == "system" or i < at]
+
+
+def _behind(messages: Sequence[Message], count: int) -> int:
+    """Where the messages begin that are not among the oldest `count`."""
+    said = [i for i, message in enumerate(messages) if message.role != "system"]
+    return said[count] if count < len(said) else len(messages)

@@ -287,9 +287,6 @@ class ScriptedSession:
             if self.pause:
                 time.sleep(self.pause)
 
-    def measure(self, messages: Sequence[Message]) -> int:
-        return sum(len(message.content) for message in messages)
-
     def oldest(self, messages: Sequence[Message], room: int) -> int:
         self.rooms.append(room)
         if isinstance(self.spare, Exception):

@@ -1,42 +1,33 @@
 """The conversation: turns, what is being answered, how full the context is.
 
-Decides what is sent to the engine and what becomes of an answer that ends early, and has what is
-said kept as it is said. Knows no widget; the words of a failure come from the engine.
+Decides what is sent to the engine and what becomes of an answer that ends early. Knows no widget;
+the words of a failure come from the engine.
 """
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
-from app.chats.conversation import Attachment, ChatRecord, Choices, Entry, branch, new_id, versions
+from app.chats.conversation import Attachment, ChatRecord, Choices, Entry, new_id
 from app.viewmodels.alerts import Action, Alerts
 from app.viewmodels.binding import Property, Throttle
+from app.viewmodels.branch import Branch
 from app.viewmodels.history import History
 from app.viewmodels.models import Models
-from app.viewmodels.turns import Turn, turn_of
+from app.viewmodels.room import Overflow, Room, overflow_of, shown, told
+from app.viewmodels.turns import Turn
 from app.worker import Job, Worker
-from engine.api import Chunk, Finish, Message, Role, RoundStats, Sampling
+from engine.api import Chunk, Finish, Message, RoundStats
 from engine.errors import Reason
 
 TITLE_LENGTH = 80
 SAVE_MS = 1000
-ROOM = 0.25  # of the context is made free when the oldest messages are left out
-SUMMARY_TOKENS = 400
 
 
-@dataclass(frozen=True)
-class Overflow:
-    """The chat does not fit: the tokens it would need, and what there is."""
-
-    needed: int
-    context: int
-
-
-@dataclass(frozen=True)
-class _Question:
+class _Question(NamedTuple):
     """What is to be asked again once there is room."""
 
     text: str
@@ -83,21 +74,20 @@ class Chat(QObject):
         super().__init__(parent)
         self._worker, self._models, self._alerts = worker, models, alerts
         self._history, self._clock = history, clock
+        self._branch = Branch(history)
+        self._room = Room(worker, self)
         self._record: ChatRecord | None = None
         self._awaited = ""  # the chat that was asked for
-        self._entries: dict[str, Entry] = {}  # all versions, in the order of writing
-        self._turns: list[Turn] = []
         self._answer: Turn | None = None
         self._thought_since: float | None = None
         self._pending: _Question | None = None  # waits for room
-        self._summary: str | None = None  # of the oldest messages, while it is written
-        self._summed = ""  # the last of those messages
-        self._then: Callable[[int], None] = self._left_out_till
         self._saving = Throttle(SAVE_MS, self._save_answer, self)
         self.title = self.tr("New chat")
         worker.pieces.connect(self._take)
         worker.finished.connect(self._finished)
         worker.failed.connect(self._failed)
+        self._room.made.connect(self._made_room)
+        self._room.refused.connect(self._no_room)
         history.opened.connect(self._opened)
         history.failed.connect(alerts.show_reason)
         history.noticed.connect(alerts.show_reason)
@@ -110,7 +100,7 @@ class Chat(QObject):
     @property
     def turns(self) -> tuple[Turn, ...]:
         """All turns, oldest first."""
-        return tuple(self._turns)
+        return tuple(self._branch.turns)
 
     @property
     def record(self) -> ChatRecord | None:
@@ -149,13 +139,8 @@ class Chat(QObject):
 
     def show_version(self, name: str) -> None:
         """Show this version of a message, and what followed it."""
-        chosen = self._entries.get(name)
-        if chosen is None or self.answering:
-            return
-        for other in versions(list(self._entries.values()), chosen):
-            self._entries[other.id] = replace(other, chosen=other.id == name)
-        self._history.choose(name)
-        self._show_branch()
+        if not self.answering and self._branch.choose(name):
+            self._show_branch()
 
     # What is asked
 
@@ -166,22 +151,21 @@ class Chat(QObject):
             return False
         self._alerts.dismiss()
         self.overflow = None
-        question = self._new_turn("user", self._last(), text=text, attachments=tuple(attachments))
-        self._ask(question)
+        self._ask(self._new_question(self._branch.last, text, tuple(attachments)))
         return True
 
     def edit(self, name: str, text: str) -> bool:
         """Ask something else in place of a question; what was there stays as a version."""
-        turn = self._turn(name)
+        turn = self._branch.find(name)
         if turn is None or turn.role != "user" or not text.strip() or not self._is_ready():
             return False
         self._cut(turn)
-        self._ask(self._new_turn("user", turn.parent, text=text, attachments=turn.attachments))
+        self._ask(self._new_question(turn.parent, text, turn.attachments))
         return True
 
     def regenerate(self, name: str, *, same: bool = False) -> None:
         """Answer anew, `same` with the seed of this answer; it stays as a version."""
-        turn = self._turn(name)
+        turn = self._branch.find(name)
         if turn is None or turn.role != "assistant" or not self._is_ready():
             return
         self._cut(turn)
@@ -189,8 +173,8 @@ class Chat(QObject):
 
     def resume(self, name: str) -> None:
         """Go on with the last answer, which ended early, as if it had not."""
-        turn = self._turn(name)
-        if turn is None or turn is not self._turns[-1] or not turn.ended_early:
+        turn = self._branch.find(name)
+        if turn is None or name != self._branch.last or not turn.ended_early:
             return
         if not self._is_ready():
             return
@@ -206,66 +190,50 @@ class Chat(QObject):
 
     def drop_oldest(self) -> None:
         """Leave the oldest messages out of what the model is shown, and ask again."""
-        self._make_room(self._left_out_till)
+        self._make_room(self._room.leave_out)
 
     def summarise(self) -> None:
         """Have the oldest messages summarised, show the model that instead, and ask again."""
-        self._make_room(self._summarise_till)
+        drafting = self._models.drafting
+        self._make_room(lambda told, context: self._room.sum_up(told, context, drafting))
 
     def dismiss_overflow(self) -> None:
         """Leave it as it is."""
         self.overflow = None
         self._return_pending()
 
-    def _make_room(self, then: Callable[[int], None]) -> None:
+    def _make_room(self, make: Callable[[list[Message], int], None]) -> None:
         if self.overflow is None or not self._is_ready():
             return
         context = self._models.context or self.overflow.context
         self.overflow = None
-        self.answering = True
-        self._then = then
-        self._settle()
-        self._worker.oldest(self._messages(self._pending), round(ROOM * context))
+        self._answer_now(True)
+        messages, waiting = self._told(), self._pending
+        if waiting is not None:
+            messages.append(self._new_question(None, *waiting).message())
+        make(messages, context)
 
-    def _left_out_till(self, count: int) -> None:
-        """The oldest `count` messages that the model was shown are shown to it no more."""
-        shown = self._shown()
-        if not count or count > len(shown):
-            self._too_long()
+    def _made_room(self, count: int, summary: str) -> None:
+        """The oldest `count` messages that the model was shown are shown to it no more. What
+        waited for room is asked now; a full chat without a question just has room."""
+        turns = shown(self._branch.turns, self.choices)
+        if not 0 < count <= len(turns):
+            self._no_room(None)
+            self._alerts.show(self.tr("The last message alone fills the context."))
             return
-        self.choose(replace(self.choices, left_out=shown[count - 1].id, summary=""))
-        self._ask_again()
+        left_out = turns[count - 1].id
+        self.choose(replace(self.choices, left_out=left_out, summary=summary))
+        self._answer_now(False)
+        waiting, self._pending = self._pending, None
+        if waiting is not None:
+            self.send(waiting.text, waiting.attachments)
 
-    def _summarise_till(self, count: int) -> None:
-        shown = self._shown()
-        if not count or count > len(shown):
-            self._too_long()
-            return
-        self._summary, self._summed = "", shown[count - 1].id
-        told = self._told(shown[:count])
-        wish = self.tr(
-            "Summarise this conversation in at most 200 words, so that it can go on without the "
-            "messages above. Keep names, numbers, decisions and open questions."
-        )
-        self._worker.reply(
-            [*told, Message("user", wish)],
-            Sampling(temperature=0.0, max_tokens=SUMMARY_TOKENS),
-            self._models.drafting,
-        )
-
-    def _too_long(self) -> None:
-        self.answering = False
-        self._settle()
-        self._alerts.show(self.tr("The last message alone fills the context."))
+    def _no_room(self, reason: Reason | None) -> None:
+        """The question goes back."""
+        self._answer_now(False)
         self._return_pending()
-
-    def _ask_again(self) -> None:
-        """What waited for room is asked now; a full chat without a question just has room."""
-        pending, self._pending = self._pending, None
-        self.answering = False
-        self._settle()
-        if pending is not None:
-            self.send(pending.text, pending.attachments)
+        if reason is not None:
+            self._alerts.show_reason(reason)
 
     def _return_pending(self) -> None:
         pending, self._pending = self._pending, None
@@ -283,14 +251,13 @@ class Chat(QObject):
 
     def _reply(self, answer: Turn, *, seed: int | None = None, resume: bool = False) -> None:
         """Have the shown turns answered into `answer`."""
-        messages = self._messages()
-        answer.running, answer.left_out = True, len(self._turns) - len(self._shown())
+        messages, turns = self._told(), self._branch.turns
+        answer.running, answer.left_out = True, len(turns) - len(shown(turns, self.choices))
         if not resume:
             self._add(answer)
         self._answer = answer
-        self.answering = True
-        self._settle()
-        self._keep(answer)
+        self._answer_now(True)
+        self._branch.keep(answer)
         sampling = self.choices.sampling
         if seed is not None:
             sampling = replace(sampling, seed=seed)
@@ -298,66 +265,43 @@ class Chat(QObject):
         if resume:
             self.turn_grew.emit(answer)
 
-    def _messages(self, pending: _Question | None = None) -> list[Message]:
-        """What the model is told: the system prompt, a summary, and what is not left out."""
-        told = self._told(self._shown())
-        if pending is not None:
-            asked = Turn("", "user", pending.text, attachments=pending.attachments)
-            told.append(asked.message())
-        return told
+    def _told(self) -> list[Message]:
+        return told(self._branch.turns, self.choices)
 
-    def _told(self, turns: Sequence[Turn]) -> list[Message]:
-        parts = [self.choices.system.strip()]
-        if self.choices.summary:
-            heading = self.tr("What was said before, in short:")
-            parts.append(f"{heading}\n{self.choices.summary}")
-        system = "\n\n".join(filter(None, parts))
-        return [Message("system", system)] * bool(system) + [turn.message() for turn in turns]
-
-    def _shown(self) -> list[Turn]:
-        """The turns that the model is shown."""
-        last = self.choices.left_out
-        at = next((i for i, turn in enumerate(self._turns) if turn.id == last), -1)
-        return self._turns[at + 1 :]
-
-    def _new_turn(self, role: Role, parent: str | None, **values: Any) -> Turn:
-        turn = Turn(new_id(), role, parent=parent, written=self._clock(), **values)
-        siblings = (entry.id for entry in self._entries.values() if entry.parent == parent)
-        turn.versions = (*siblings, turn.id)
-        return turn
+    def _new_question(
+        self, parent: str | None, text: str, attachments: tuple[Attachment, ...]
+    ) -> Turn:
+        return self._branch.new(
+            "user", parent, text=text, attachments=attachments, written=self._clock()
+        )
 
     def _new_answer(self, question: str | None) -> Turn:
         loaded = self._models.loaded
-        return self._new_turn(
+        return self._branch.new(
             "assistant",
             question,
             model=self._models.target_name,
             drafted=self._models.draft != "none",
             vocabulary=loaded.vocabulary if loaded else "",
+            written=self._clock(),
         )
 
     def _add(self, turn: Turn) -> None:
-        self._turns.append(turn)
-        self._keep(turn)
-        self._history.choose(turn.id)
+        self._branch.add(turn)
         self.turn_added.emit(turn)
 
     def _cut(self, turn: Turn) -> None:
         """Take `turn` and all behind it off the screen; they stay as versions."""
-        at = self._turns.index(turn)
-        gone, self._turns = self._turns[at:], self._turns[:at]
-        for sibling in turn.versions:
-            self._entries[sibling] = replace(self._entries[sibling], chosen=False)
-        for one in reversed(gone):
-            self.turn_removed.emit(one)
+        self._removed(self._branch.cut(turn))
+
+    def _removed(self, gone: list[Turn]) -> None:
+        for turn in reversed(gone):
+            self.turn_removed.emit(turn)
 
     # What comes from the engine
 
     def _take(self, chunks: list[Chunk]) -> None:
         """Add what came since the last time; pieces of a dropped answer are dropped too."""
-        if self._summary is not None:
-            self._summary += "".join(chunk.text for chunk in chunks)
-            return
         turn = self._answer
         if turn is None:
             return
@@ -385,54 +329,29 @@ class Chat(QObject):
             turn.thinking = now - self._thought_since
 
     def _finished(self, job: Job, result: object) -> None:
-        if job is Job.MEASURE and isinstance(result, int):
-            self._then(result)
-        elif job is Job.MEASURE:  # stopped
-            self._too_little()
-        elif job is Job.REPLY and self._summary is not None:
-            self._summed_up()
-        elif job is Job.REPLY:
+        if job is Job.REPLY:
             turn = self._answer
             self._end()
             if turn is not None:
                 self._explain(turn)
 
     def _failed(self, job: Job, reason: Reason) -> None:
-        if job is Job.MEASURE or (job is Job.REPLY and self._summary is not None):
-            self._too_little()
-            self._alerts.show_reason(reason)
-        elif job is Job.REPLY:
+        if job is Job.REPLY:
             turn = self._answer
             if turn is not None:
                 turn.state = "failed"
-            self._end(full=_overflow(reason))
+            self._end(full=overflow_of(reason))
             if turn is not None and self.overflow is None:
                 self._alerts.show_reason(reason)
-
-    def _too_little(self) -> None:
-        """No room was made; the question goes back."""
-        self._summary = None
-        self.answering = False
-        self._settle()
-        self._return_pending()
-
-    def _summed_up(self) -> None:
-        summary, self._summary = (self._summary or "").strip(), None
-        if not summary:
-            self._too_little()
-            return
-        self.choose(replace(self.choices, left_out=self._summed, summary=summary))
-        self._ask_again()
 
     def _end(self, full: Overflow | None = None) -> None:
         turn, self._answer = self._answer, None
         self._thought_since = None
-        self.answering = False
-        self._settle()
+        self._answer_now(False)
         if turn is not None:
             turn.running = False
             self._models.measured(turn.usage)
-            self._keep(turn)
+            self._branch.keep(turn)
             self.turn_ended.emit(turn)
             if turn.finish in (None, Finish.CANCELLED, Finish.CONTEXT, Finish.MEMORY):
                 self._return_unanswered(turn, full)
@@ -443,18 +362,16 @@ class Chat(QObject):
         again with the next one."""
         if turn.text or turn.reasoning or len(turn.versions) > 1:
             return
-        question = self._turns[-2]
-        self._turns = self._turns[:-2]
-        for gone in (turn, question):
-            self._entries.pop(gone.id, None)
-            self.turn_removed.emit(gone)
-        self._history.drop(question.id)
+        question = self._branch.turns[-2]
+        self._removed(self._branch.forget(question))
+        if len(question.versions) > 1:  # an edit: what it was to stand for is shown again
+            self.show_version(question.versions[-2])
         if full is None:
             self.question_returned.emit(question.text, question.attachments)
         else:
             self._pending = _Question(question.text, question.attachments)
             self._show_overflow(full)
-        if not self._turns:
+        if not self._branch.turns:
             self.title = self.tr("New chat")
 
     def _explain(self, turn: Turn) -> None:
@@ -470,7 +387,7 @@ class Chat(QObject):
     def _show_overflow(self, full: Overflow) -> None:
         """Ask what to do, or do what the settings say, which is then said in the chat."""
         self.overflow = full
-        match getattr(self._models.settings, "overflow", "ask"):
+        match self._models.settings.overflow:
             case "drop":
                 self.drop_oldest()
             case "summarise":
@@ -484,6 +401,7 @@ class Chat(QObject):
         now = self._clock()
         self._record = ChatRecord(new_id(), title, made=now, changed=now, choices=self.choices)
         self.chat_id, self.title = self._record.id, title
+        self._branch.chat = self.chat_id
         self._follow_models()
 
     def _put_chat(self, **changes: Any) -> None:
@@ -498,14 +416,9 @@ class Chat(QObject):
         if self._record is not None and models.loaded is not None:
             self.choices = replace(self.choices, target=models.target_key, draft=models.draft)
 
-    def _keep(self, turn: Turn) -> None:
-        entry = turn.entry(self.chat_id)
-        self._entries[turn.id] = entry
-        self._history.put(entry)
-
     def _save_answer(self) -> None:
         if self._answer is not None:
-            self._keep(self._answer)
+            self._branch.keep(self._answer)
 
     def _leave(self) -> None:
         """Another chat comes: an answer that runs is stopped, and what came of it is kept."""
@@ -514,9 +427,12 @@ class Chat(QObject):
             self._worker.stop_reply()
         if turn is not None:
             turn.running, turn.finish = False, Finish.CANCELLED
-            self._keep(turn)
-        self._awaited, self._pending, self._summary = "", None, None
-        self._turns, self._entries = [], {}
+            self._branch.keep(turn)
+        elif self._room.leave():
+            self._answer_now(False)
+        self._return_pending()
+        self._awaited = ""
+        self._branch.show("", [])
         self._alerts.dismiss()
         self.overflow = None
         self.used = 0
@@ -526,7 +442,7 @@ class Chat(QObject):
             return
         self._leave()
         self._record, self.chat_id = record, record.id
-        self._entries = {entry.id: entry for entry in entries}
+        self._branch.show(record.id, entries)
         self.choices, self.title = record.choices, record.title
         self._show_branch()
         self._turn_to_models(record.choices)
@@ -542,21 +458,8 @@ class Chat(QObject):
             self._alerts.show(said, Action.LOAD_CHATS_MODEL)
 
     def _show_branch(self) -> None:
-        held = list(self._entries.values())
-        siblings: dict[str | None, list[str]] = {}
-        for entry in held:
-            siblings.setdefault(entry.parent, []).append(entry.id)
-        self._turns = [turn_of(entry, tuple(siblings[entry.parent])) for entry in branch(held)]
-        answers = [turn for turn in self._turns if turn.role == "assistant"]
-        last = answers[-1].usage if answers else None
-        self.used = last.prompt_tokens + last.tokens if last else 0
+        self.used = self._branch.used
         self.opened.emit()
-
-    def _turn(self, name: str) -> Turn | None:
-        return next((turn for turn in self._turns if turn.id == name), None)
-
-    def _last(self) -> str | None:
-        return self._turns[-1].id if self._turns else None
 
     def _is_ready(self) -> bool:
         return self.can_send and self._models.loaded is not None
@@ -565,13 +468,9 @@ class Chat(QObject):
         models = self._models
         self.can_send = models.loaded is not None and not models.busy and not self.answering
 
-
-def _overflow(reason: Reason) -> Overflow | None:
-    """That the question did not fit, in numbers."""
-    needed, context = (reason.values.get(name) for name in ("needed", "context"))
-    if reason.code != "context_full" or not isinstance(needed, int):
-        return None
-    return Overflow(needed, context if isinstance(context, int) else needed)
+    def _answer_now(self, yes: bool) -> None:
+        self.answering = yes
+        self._settle()
 
 
 def _title(question: Turn) -> str:

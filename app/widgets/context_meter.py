@@ -9,8 +9,9 @@ from app.settings import Overflow as WhenFull
 from app.settings import Settings
 from app.viewmodels import words
 from app.viewmodels.binding import bind
-from app.viewmodels.chat import Chat, Overflow
+from app.viewmodels.chat import Chat
 from app.viewmodels.models import Models
+from app.viewmodels.room import Overflow
 from app.viewmodels.rows import Row
 from app.viewmodels.writing import Tokens, Writing
 from app.widgets.choices import ChoiceList

@@ -59,16 +59,8 @@
         <translation>Neuer Chat</translation>
     </message>
     <message>
-        <source>Summarise this conversation in at most 200 words, so that it can go on without the messages above. Keep names, numbers, decisions and open questions.</source>
-        <translation>Fasse dieses Gespräch in höchstens 200 Wörtern zusammen, sodass es ohne die Nachrichten oben weitergehen kann. Behalte Namen, Zahlen, Entscheidungen und offene Fragen.</translation>
-    </message>
-    <message>
         <source>The last message alone fills the context.</source>
         <translation>Schon die letzte Nachricht füllt den Kontext.</translation>
-    </message>
-    <message>
-        <source>What was said before, in short:</source>
-        <translation>Was vorher gesagt wurde, in Kürze:</translation>
     </message>
     <message>
         <source>Memory ran out. The text is kept.</source>
@@ -1018,6 +1010,17 @@
     <message>
         <source>{done} Undo</source>
         <translation>{done} Rückgängig</translation>
+    </message>
+</context>
+<context>
+    <name>Room</name>
+    <message>
+        <source>Summarise this conversation in at most 200 words, so that it can go on without the messages above. Keep names, numbers, decisions and open questions.</source>
+        <translation>Fasse dieses Gespräch in höchstens 200 Wörtern zusammen, sodass es ohne die Nachrichten oben weitergehen kann. Behalte Namen, Zahlen, Entscheidungen und offene Fragen.</translation>
+    </message>
+    <message>
+        <source>What was said before, in short:</source>
+        <translation>Was vorher gesagt wurde, in Kürze:</translation>
     </message>
 </context>
 <context>

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from PySide6.QtCore import Qt
 
 from app.viewmodels.alerts import Action
-from app.viewmodels.chat import Overflow
+from app.viewmodels.room import Overflow
 from engine.api import Chunk, Finish, Usage
 from engine.errors import ContextFull, OutOfMemory, Reason
 from tests.fakes import DRAFT, TARGET, ScriptedSession, chunks_of
@@ -190,6 +191,57 @@ def test_where_no_room_can_be_made_the_question_comes_back(qtbot, open_program, 
     assert program.chat.can_send
 
 
+@pytest.fixture
+def full_program(qtbot, open_program):
+    """A chat of one turn, and a question that does not fit; the next reply takes its time."""
+    slow = [Chunk(text="word ")] * 1_000
+    session = ScriptedSession(chunks_of(["one"]), [FULL], slow, chunks_of(["two"]))
+    program = open_program(session)
+    for question in ("first", "second"):
+        program.window.composer.edit.setPlainText(question)
+        with qtbot.waitSignal(program.chat.answered):
+            qtbot.keyClick(program.window.composer.edit, Qt.Key.Key_Return)
+    session.pause = 0.002
+    return program, session
+
+
+def test_a_summary_can_be_stopped_and_the_question_comes_back(qtbot, full_program):
+    program, session = full_program
+    program.window.overflow_bar.summarise.click()
+    qtbot.waitUntil(lambda: len(session.asked) == 3)
+    program.chat.stop()
+    qtbot.waitUntil(lambda: program.chat.can_send)
+    assert program.window.composer.edit.toPlainText() == "second"
+    assert program.chat.choices.left_out is None
+    assert program.alerts.current is None
+
+
+def test_a_chat_left_while_it_is_summed_up_changes_nothing_in_the_next(qtbot, full_program):
+    program, session = full_program
+    full = program.chat.chat_id
+    program.window.overflow_bar.summarise.click()
+    qtbot.waitUntil(lambda: len(session.asked) == 3)
+    program.chat.new_chat()
+    assert program.window.composer.edit.toPlainText() == ""
+    ask(qtbot, program, "something else")
+    assert texts(program) == ["something else", "two"]
+    assert program.chat.choices.left_out is None
+    program.conversations.open(full)
+    qtbot.waitUntil(lambda: program.chat.chat_id == full)
+    assert program.window.composer.edit.toPlainText() == "second"
+
+
+def test_a_summary_without_words_is_refused_with_a_reason(qtbot, open_program):
+    session = ScriptedSession(chunks_of(["one"]), [FULL], [Chunk(finish=Finish.STOP)])
+    program = open_program(session)
+    ask(qtbot, program, "first")
+    ask(qtbot, program, "second")
+    program.window.overflow_bar.summarise.click()
+    qtbot.waitUntil(lambda: program.alerts.current is not None)
+    assert program.alerts.current.text == "The model wrote no summary."
+    assert program.window.composer.edit.toPlainText() == "second"
+
+
 @pytest.mark.parametrize(("way", "asked"), [("drop", 2), ("summarise", 3), ("stop", 1)])
 def test_what_the_settings_say_is_done_when_the_context_is_full(qtbot, open_program, way, asked):
     session = ScriptedSession(chunks_of(["one"]), [FULL], chunks_of(["x"]), chunks_of(["two"]))
@@ -235,6 +287,17 @@ def test_an_edited_question_is_a_version_and_both_can_be_seen(qtbot, open_progra
     assert texts(program) == ["first", "one"]
     program.chat.show_version(program.chat.turns[0].versions[1])
     assert texts(program) == ["second", "two"]
+
+
+def test_an_edit_that_gets_no_answer_shows_what_was_there_again(qtbot, open_program):
+    program = open_program(ScriptedSession(chunks_of(["one"]), [FULL]))
+    ask(qtbot, program, "first")
+    with qtbot.waitSignal(program.chat.answered):
+        program.chat.edit(program.chat.turns[0].id, "too long")
+    program.chat.dismiss_overflow()
+    assert texts(program) == ["first", "one"]
+    assert len(program.chat.turns[0].versions) == 1
+    assert program.window.composer.edit.toPlainText() == "too long"
 
 
 def test_an_answer_anew_is_a_version_with_another_seed_or_the_same(qtbot, open_program):

@@ -9,7 +9,7 @@ import pytest
 
 from app.worker import Job, Worker
 from engine.api import Chunk, Drafting, Finish, Message, Sampling
-from engine.errors import ContextFull, LoadError, OutOfMemory
+from engine.errors import LoadError, OutOfMemory
 from tests.fakes import TARGET, ScriptedSession, chunks_of
 
 
@@ -228,23 +228,12 @@ def test_an_answer_goes_on_where_that_is_asked_for(qtbot, lanes):
     assert session.resumed == [True, False]
 
 
-def test_a_chat_is_measured_in_the_model_lane(qtbot, lanes):
+def test_room_is_made_with_the_session_in_the_model_lane(qtbot, lanes):
     session = ScriptedSession()
-    session.spare = 4
     worker = lanes(session)
-    chat = [Message("user", "abc"), Message("assistant", "de")]
     with qtbot.waitSignal(worker.finished) as ended:
-        worker.measure(chat)
-    assert ended.args == [Job.MEASURE, 5]
-    with qtbot.waitSignal(worker.finished) as ended:
-        worker.oldest(chat, 100)
-    assert ended.args == [Job.MEASURE, 4]
-    assert session.rooms == [100]
-    session.spare = ContextFull("context_full", "{needed} of {context}", needed=9, context=8)
-    with qtbot.waitSignal(worker.failed) as failed:
-        worker.oldest(chat, 100)
-    assert failed.args[0] is Job.MEASURE
-    assert failed.args[1].values == {"needed": 9, "context": 8}
+        worker.make_room(lambda session, _: (threading.current_thread().name, session))
+    assert ended.args == [Job.ROOM, ("model", session)]
 
 
 def test_a_loaded_model_is_not_looked_through_for_garbage(qtbot, lanes):

@@ -256,6 +256,8 @@ def early_drops(monkeypatch):
     monkeypatch.setattr(module, "KEPT_BEHIND", BUCKET)
 
 
+# bytes of a token's keys and values in one layer of the tiny models
+PER_TOKEN = 2 * 2 * 16 * 4
 MOVES = st.lists(st.tuples(st.integers(1, 150), st.integers(0, 90), st.integers(0, 4)), max_size=7)
 
 
@@ -294,7 +296,6 @@ def test_on_our_kernels_a_draft_is_taken_back_without_starting_anew(
 
 def test_buffers_take_what_they_should(on_kernels, early_drops):
     """All tokens in full attention, by buckets; of a window a part that does not grow."""
-    per_token = 2 * 2 * 16 * 4
     held = {}
     for kind, layers in (("full", 2), ("windowed", 3)):
         model = on_kernels[kind]
@@ -305,7 +306,7 @@ def test_buffers_take_what_they_should(on_kernels, early_drops):
             with torch.inference_mode():
                 found = [x for x in model.cache.opened().layers if x.window or kind == "full"]
             assert len(found) == layers
-            held[kind].append(sum(x.keys.nbytes + x.values.nbytes for x in found) // per_token)
+            held[kind].append(sum(x.keys.nbytes + x.values.nbytes for x in found) // PER_TOKEN)
     tokens = [2 * 100 * n for n in range(1, 31)]
     # at most a quarter more than there is, and the rest of a bucket
     assert all(t <= h <= 1.25 * t + 4 * BUCKET for t, h in zip(tokens, held["full"], strict=True))
@@ -313,6 +314,22 @@ def test_buffers_take_what_they_should(on_kernels, early_drops):
     model = on_kernels["windowed"]
     model.cache.empty()
     assert model.cache.nbytes == 0
+
+
+def test_room_of_a_long_text_is_given_back_when_a_short_one_comes(on_kernels):
+    model = on_kernels["full"]
+    model.cache.empty()
+    tokens = [(i * 13) % 250 for i in range(1500)]
+    model.feed(tokens)
+    long = model.cache.nbytes
+    model.cache.crop_to(1400)  # an edit near the end: nothing is moved for that
+    model.feed(tokens[1400:])
+    assert model.cache.nbytes == long
+    model.cache.crop_to(100)
+    changed = [*tokens[:100], 7]
+    got = model.forward([7])
+    assert model.cache.nbytes == 2 * BUCKET * PER_TOKEN
+    assert torch.equal(got, fresh(model, changed))
 
 
 @pytest.mark.parametrize("kind", PACKED)

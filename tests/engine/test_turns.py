@@ -3,7 +3,7 @@
 import pytest
 
 from engine.api import Message
-from engine.turns import turns, without
+from engine.turns import oldest, turns, without
 
 SYSTEM, ASKED, TOLD = Message("system", "s"), Message("user", "u"), Message("assistant", "a")
 
@@ -28,3 +28,5 @@ def test_the_oldest_messages_go_and_system_prompts_stay():
     assert without(chat, 0) == chat
     assert without(chat, 2) == [SYSTEM, SYSTEM, Message("user", "last")]
     assert without(chat, 9) == [SYSTEM, SYSTEM]
+    assert oldest(chat, 0) == [SYSTEM, SYSTEM]
+    assert oldest(chat, 2) == [*chat[:3], SYSTEM]
