@@ -9,8 +9,8 @@ from app.chats.conversation import Attachment, Choices
 from app.settings import Settings
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Property
+from app.viewmodels.overflow import Overflow
 from app.viewmodels.presets import Presets
-from app.viewmodels.room import Overflow
 from app.viewmodels.writing import Writing
 from app.worker import Worker
 from engine.api import Loaded, Sampling, Usage

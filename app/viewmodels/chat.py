@@ -17,7 +17,7 @@ from app.viewmodels.binding import Property, Throttle
 from app.viewmodels.branch import Branch
 from app.viewmodels.history import History
 from app.viewmodels.models import Models
-from app.viewmodels.room import Overflow, Room, overflow_of, shown, told
+from app.viewmodels.overflow import Overflow, RoomMaker, overflow_of, shown, told
 from app.viewmodels.turns import Turn
 from app.worker import Job, Worker
 from engine.api import Chunk, Finish, Message, RoundStats
@@ -75,7 +75,7 @@ class Chat(QObject):
         self._worker, self._models, self._alerts = worker, models, alerts
         self._history, self._clock = history, clock
         self._branch = Branch(history)
-        self._room = Room(worker, self)
+        self._room = RoomMaker(worker, self)
         self._record: ChatRecord | None = None
         self._awaited = ""  # the chat that was asked for
         self._answer: Turn | None = None

@@ -11,7 +11,7 @@ from app.viewmodels import words
 from app.viewmodels.binding import bind
 from app.viewmodels.chat import Chat
 from app.viewmodels.models import Models
-from app.viewmodels.room import Overflow
+from app.viewmodels.overflow import Overflow
 from app.viewmodels.rows import Row
 from app.viewmodels.writing import Tokens, Writing
 from app.widgets.choices import ChoiceList

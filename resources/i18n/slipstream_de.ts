@@ -1013,7 +1013,7 @@
     </message>
 </context>
 <context>
-    <name>Room</name>
+    <name>RoomMaker</name>
     <message>
         <source>Summarise this conversation in at most 200 words, so that it can go on without the messages above. Keep names, numbers, decisions and open questions.</source>
         <translation>Fasse dieses Gespräch in höchstens 200 Wörtern zusammen, sodass es ohne die Nachrichten oben weitergehen kann. Behalte Namen, Zahlen, Entscheidungen und offene Fragen.</translation>

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app.viewmodels.alerts import Action
-from app.viewmodels.room import Overflow
+from app.viewmodels.overflow import Overflow
 from engine.api import Chunk, Finish, Usage
 from engine.errors import ContextFull, OutOfMemory, Reason
 from tests.fakes import DRAFT, TARGET, ScriptedSession, chunks_of

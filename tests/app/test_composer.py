@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from app import resources
 from app.chats.conversation import Attachment
 from app.settings import Settings
-from app.viewmodels.room import Overflow
+from app.viewmodels.overflow import Overflow
 from app.widgets import composer as module
 from app.widgets.composer import Composer
 from app.widgets.context_meter import ContextMeter, OverflowBar

@@ -47,6 +47,10 @@ class ScriptedChat(Chat):
         self.can_send = True
         self.chat_id = "one"
 
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        return tuple(self._turns)
+
     def say(self, turn: Turn) -> Turn:
         """Add a turn as the chat does."""
         self._turns.append(turn)

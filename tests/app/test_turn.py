@@ -41,6 +41,10 @@ class ScriptedChat(Chat):
         self.refuses = False
         self.can_send = True
 
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        return tuple(self._turns)
+
     def edit(self, name: str, text: str) -> bool:
         self.asked.append(("edit", name, text))
         return not self.refuses

@@ -28,7 +28,7 @@ class Overflow:
     context: int
 
 
-class Room(QObject):
+class RoomMaker(QObject):
     """Makes room, one time after another: each ends in `made` or `refused`, unless it is left."""
 
     made = Signal(int, str)  # so many of the oldest messages go; what stands for them, if anything
@@ -122,7 +122,7 @@ def told(turns: Sequence[Turn], choices: Choices) -> list[Message]:
     """What the model is told: the system prompt, a summary, and what it is shown of `turns`."""
     parts = [choices.system.strip()]
     if choices.summary:
-        heading = QCoreApplication.translate("Room", "What was said before, in short:")
+        heading = QCoreApplication.translate("RoomMaker", "What was said before, in short:")
         parts.append(f"{heading}\n{choices.summary}")
     system = "\n\n".join(filter(None, parts))
     said = [turn.message() for turn in shown(turns, choices)]
