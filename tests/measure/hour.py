@@ -9,26 +9,19 @@ every warning in the log. Exits with 1 where it grew by more than 50 MB after th
 import argparse
 import gc
 import logging
-import os
 import sys
-import tempfile
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-os.environ["SLIPSTREAM_HOME"] = tempfile.mkdtemp()
-
 import psutil
-from PySide6.QtCore import QEvent
-from PySide6.QtWidgets import QApplication
 
 from app import paths, start
-from engine.api import ModelInfo, Sampling
+from app.settings import Settings
+from engine.api import Sampling
+from engine.kernels.attention import BUCKET
 from engine.memory import cache_bytes
 from engine.session import Session
-from tests.fakes import FakeShelf
+from tests.measure.program import OneModel, opened, until
 
 CONTEXT, TOKENS, GROWTH_MB = 2048, 80, 50.0
 QUESTIONS = (
@@ -54,36 +47,14 @@ class Hour:
     """The program and what is done with it."""
 
     def __init__(self, model: Path) -> None:
-        paths.ensure(paths.data_folder())
         self.session = Session(paths.ensure(paths.cache_folder()))
-        self.program = start.build(
-            ["hour"], session_factory=lambda: self.session, shelf=FakeShelf([])
-        )
-        self.program.window.show()
-        self.program.conversations.start()
-        self.program.worker.load_target(model, "int8")
-        self.until(lambda: self.session._target is not None)
-        models = self.program.models
-        models._target_path, models._loading_path = model, None
-        models.loaded = self.session.target.loaded
-        self.program.worker.choose_draft("ngram")
-        self.program.worker.limit_context(CONTEXT)
-        self.chats: list[str] = []
-
-    def until(self, done: Callable[[], bool], seconds: float = 300) -> None:
-        """Let the event loop run until `done`."""
-        end = time.monotonic() + seconds
-        while not done():
-            if time.monotonic() > end:
-                sys.exit("it took too long")
-            QApplication.processEvents()
-            QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-            time.sleep(0.002)
+        kept = Settings(contexts={str(model): CONTEXT}, precisions={str(model): "int8"})
+        self.program = opened(self.session, OneModel(model), kept)
 
     def rest(self) -> None:
         """Until nothing is answered."""
         chat = self.program.chat
-        self.until(lambda: not chat.answering and chat.can_send)
+        until(lambda: not chat.answering and chat.can_send, 600)
 
     def turn(self, number: int) -> None:
         """One of the things that people do."""
@@ -101,12 +72,12 @@ class Hour:
         elif kind == 2 and self.program.conversations.lines:
             lines = [line.id for line in self.program.conversations.lines if line.id]
             self.program.conversations.open(lines[-1])
-            self.until(lambda: chat.chat_id == lines[-1])
+            until(lambda: chat.chat_id == lines[-1], 60)
             chat.send(question)
         else:
             chat.send(question)
         if kind == 7:
-            self.until(lambda: chat.turns[-1].usage.tokens > 10 or not chat.answering)
+            until(lambda: chat.turns[-1].usage.tokens > 10 or not chat.answering, 600)
             chat.stop()
         self.rest()
         if chat.overflow is not None:
@@ -114,11 +85,14 @@ class Hour:
             self.rest()
 
 
-def held(session: Session, info: ModelInfo) -> tuple[int, int]:
-    """Bytes of the keys and values, as they are and as length times size says."""
-    cache = session.target.model.cache
-    said = cache_bytes(info, cache.length, 4, "cpu")
-    return cache.nbytes, said or 0
+def held(session: Session) -> tuple[int, int, int]:
+    """Bytes of the keys and values: as they are, as their length times their size says, and as
+    many as room made ahead may take: a quarter more, and a bucket."""
+    cache, info = session.target.model.cache, session.target.loaded.info
+    said = cache_bytes(info, cache.length, 4, "cpu") or 0
+    whole = cache_bytes(info, cache.length // BUCKET * BUCKET + BUCKET, 4, "cpu") or 0
+    bucket = cache_bytes(info, BUCKET, 4, "cpu") or 0
+    return cache.nbytes, said, whole * 5 // 4 + bucket
 
 
 def main() -> int:
@@ -130,12 +104,13 @@ def main() -> int:
     warnings = Warnings()
     logging.getLogger().addHandler(warnings)
     hour = Hour(asked.model)
-    process, after = psutil.Process(), []
+    process, after, fits = psutil.Process(), [], True
     for number in range(asked.turns):
         hour.turn(number)
         if number % 10 == 9:
             gc.collect()
-            bytes_held, said = held(hour.session, hour.session.target.loaded.info)
+            bytes_held, said, most = held(hour.session)
+            fits &= said <= bytes_held <= most
             rest = (process.memory_info().rss - bytes_held) / 1e6
             after.append(rest)
             print(
@@ -147,9 +122,8 @@ def main() -> int:
     print(f"grown by {growth:.0f} MB after the first 10 turns; {len(warnings.said)} warnings")
     for line in warnings.said:
         print(line)
-    hour.program.window.close()
-    hour.program.worker.close(closing=hour.program.history.close)
-    return 0 if growth < GROWTH_MB and not warnings.said else 1
+    held_so = growth < GROWTH_MB and fits and not warnings.said
+    return start.leave(hour.program, 0 if held_so else 1)
 
 
 if __name__ == "__main__":

@@ -79,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     app.exec()
     assert run.meter is not None
     run.meter.timer.stop()
-    held = _tell(run)
+    usage = run.last.usage
+    print(f"{usage.tokens} tokens, {usage.tokens_per_second or 0.0:.1f} tok/s")
+    held = tell(run.meter)
     worker.close()
     return 0 if held else 1
 
@@ -97,14 +99,12 @@ def _session(asked: argparse.Namespace) -> SessionLike:
     return Endless(paths.ensure(paths.cache_folder()))
 
 
-def _tell(run: Run) -> bool:
-    meter = run.meter
-    assert meter is not None
+def tell(meter: Meter) -> bool:
+    """Print the times between ticks; whether both gates hold."""
     pairs = list(zip(meter.ticks, meter.waits, strict=True))
     gaps = [1e3 * (b[0] - a[0]) for a, b in pairwise(pairs)]
     own = [1e3 * (b[0] - a[0] - b[1] + a[1]) for a, b in pairwise(pairs)]
-    rate = run.last.usage.tokens_per_second or 0.0
-    print(f"{run.last.usage.tokens} tokens, {rate:.1f} tok/s, {len(gaps)} ticks")
+    print(f"{len(gaps)} ticks in {meter.ticks[-1] - meter.ticks[0]:.0f} s")
     for name, found in (("between ticks", gaps), ("without waits for a processor", own)):
         print(f"{name}: {_summary(found)}", flush=True)
     return _percentile(gaps, 99) <= P99_MS and max(gaps) <= WORST_MS
