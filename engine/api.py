@@ -63,6 +63,22 @@ class Sampling:
         return replace(self, **missing)
 
 
+# What holds where neither the user nor the model's folder sets a value. 64: noise over a whole
+# vocabulary of 150,000 would cost 10 ms a round.
+NEUTRAL = Sampling(temperature=0.8, top_k=64, top_p=1.0, min_p=0.0, repetition_penalty=1.0)
+
+# What a setting of how a token is chosen may be.
+RANGES: dict[str, tuple[float, float]] = {
+    "temperature": (0.0, 100.0),
+    "top_k": (0, 10**7),
+    "top_p": (1e-6, 1.0),
+    "min_p": (0.0, 1.0),
+    "repetition_penalty": (0.01, 100.0),
+    "presence_penalty": (-100.0, 100.0),
+    "frequency_penalty": (-100.0, 100.0),
+}
+
+
 @dataclass(frozen=True)
 class Drafting:
     """How many tokens are drafted a round (None: automatic) and by which rule they are judged."""

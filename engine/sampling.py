@@ -12,25 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from engine.api import Sampling, Verification
+from engine.api import NEUTRAL, RANGES, Sampling, Verification
 from engine.errors import EngineError
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-# Neutral values for what neither the user nor the model's folder sets. 64: noise over a whole
-# vocabulary of 150,000 would cost 10 ms a round.
-NEUTRAL = Sampling(temperature=0.8, top_k=64, top_p=1.0, min_p=0.0, repetition_penalty=1.0)
-
-RANGES = {
-    "temperature": (0.0, 100.0),
-    "top_k": (0, 10**7),
-    "top_p": (1e-6, 1.0),
-    "min_p": (0.0, 1.0),
-    "repetition_penalty": (0.01, 100.0),
-    "presence_penalty": (-100.0, 100.0),
-    "frequency_penalty": (-100.0, 100.0),
-}
 
 # Below this temperature float64 probabilities are one-hot anyway, up to exact ties.
 GREEDY_BELOW = 1e-4

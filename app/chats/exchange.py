@@ -98,6 +98,7 @@ def _bounded(path: Path) -> str:
 
 
 def _wrong(detail: str) -> EngineError:
+    """Of the details those written here have German words (`values` in reasons_de.json)."""
     return EngineError(
         "import_refused", "The chats of this file cannot be read: {detail}.", detail=detail
     )
@@ -158,7 +159,7 @@ def _from_json(text: str) -> list[Talk]:
     except ValueError as error:
         raise _wrong("it is no sound JSON") from error
     if not isinstance(value, dict) or value.get("format") != NAME:
-        raise _wrong(f"its format is not {NAME}")
+        raise _wrong("it was not written by Slipstream")
     if value.get("version") != VERSION:
         raise _wrong("it is of another version of the format")
     chats = _list(value, "chats", MOST_CHATS)
@@ -223,14 +224,23 @@ def _entry_in(value: Any, chat: str, names: dict[str, str]) -> Entry:
 def _kind(value: Any, name: str, kind: type) -> Any:
     found = value.get(name) if isinstance(value, dict) else None
     if type(found) is not kind:
-        raise _wrong(f"“{name}” is missing or of the wrong kind")
+        raise EngineError(
+            "import_refused",
+            "The chats of this file cannot be read: “{name}” is missing or of the wrong kind.",
+            name=name,
+        )
     return found
 
 
 def _list(value: Any, name: str, most: int) -> list[Any]:
     found: list[Any] = _kind(value, name, list)
     if len(found) > most:
-        raise _wrong(f"“{name}” has more than {most} parts")
+        raise EngineError(
+            "import_refused",
+            "The chats of this file cannot be read: “{name}” has more than {most} parts.",
+            name=name,
+            most=most,
+        )
     return found
 
 
@@ -295,7 +305,7 @@ def _from_markdown(text: str) -> Iterator[Talk]:
     lines = text.replace("\r\n", "\n").split("\n")
     starts = [i for i in range(len(lines)) if _starts_chat(lines, i)]
     if len(starts) > MOST_CHATS:
-        raise _wrong(f"it has more than {MOST_CHATS} chats")
+        raise _wrong("it has too many chats")
     for start, end in pairwise([*starts, len(lines)]):
         yield _chat_of(lines[start][2:], lines[start + 1 : end])
 
@@ -316,7 +326,7 @@ def _chat_of(name: str, lines: list[str]) -> Talk:
     entries: list[Entry] = []
     starts = [i for i, line in enumerate(lines) if _ROLE_LINE.fullmatch(line)]
     if len(starts) > MOST_MESSAGES:
-        raise _wrong(f"a chat has more than {MOST_MESSAGES} messages")
+        raise _wrong("a chat has too many messages")
     for start, end in pairwise([*starts, len(lines)]):
         entry = _entry_of(lines[start], lines[start + 1 : end], chat.id)
         if entry.role == "system" and not entries:

@@ -76,7 +76,7 @@ class History(QObject):
         super().__init__(parent)
         self._worker, self._factory = worker, factory
         self._store: StoreLike | None = None
-        self._told = False  # of what opening the store had to say
+        self._told = 0  # of what befell the store
         worker.finished.connect(self._finished)
         worker.failed.connect(self._failed)
 
@@ -156,13 +156,18 @@ class History(QObject):
     def _finished(self, job: Job, result: object) -> None:
         if job is not Job.KEEP:
             return
-        if not self._told and self._store is not None:
-            self._told = True
-            for notice in self._store.notices:
-                self.noticed.emit(notice)
+        self._tell_notices()
         if isinstance(result, _Told):
             getattr(self, result.signal).emit(*result.values)
 
     def _failed(self, job: Job, reason: Reason) -> None:
         if job is Job.KEEP:
+            self._tell_notices()
             self.failed.emit(reason)
+
+    def _tell_notices(self) -> None:
+        """A file may be mended when it is opened, and at any time later."""
+        new = self._store.notices[self._told :] if self._store is not None else ()
+        self._told += len(new)
+        for notice in new:
+            self.noticed.emit(notice)

@@ -8,22 +8,15 @@ from dataclasses import dataclass
 from PySide6.QtCore import QCoreApplication
 
 from app.resources import figures
-from engine.api import Sampling
+from engine import api
+from engine.api import NEUTRAL, Sampling
 
-# As engine.sampling has them, which cannot be imported here: it needs torch. A test compares.
-NEUTRAL = Sampling(temperature=0.8, top_k=64, top_p=1.0, min_p=0.0, repetition_penalty=1.0)
 RANGES: dict[str, tuple[float, float]] = {
-    "temperature": (0.0, 100.0),
-    "top_k": (0, 10**7),
-    "top_p": (1e-6, 1.0),
-    "min_p": (0.0, 1.0),
-    "repetition_penalty": (0.01, 100.0),
-    "presence_penalty": (-100.0, 100.0),
-    "frequency_penalty": (-100.0, 100.0),
+    **api.RANGES,
     "max_tokens": (1, 10**7),
     "seed": (0, 2**63 - 1),
 }
-SHAPE = tuple(RANGES)[:7]  # how a token is chosen: what a preset stands for
+SHAPE = tuple(api.RANGES)  # how a token is chosen: what a preset stands for
 WHOLE = {"top_k", "max_tokens", "seed"}
 # An arrow key's step.
 STEPS: dict[str, float] = {

@@ -11,8 +11,9 @@ from app.chats.conversation import Hit
 from app.viewmodels import chat_lines, conversations
 from app.viewmodels.chat_lines import clean, file_name, grouped, marks
 from app.viewmodels.turns import Turn
-from engine.errors import EngineError
+from engine.errors import EngineError, Reason
 from tests.chats import NOW, at, drawn, made, record, took
+from tests.fakes import ScriptedSession
 
 
 @pytest.fixture(autouse=True)
@@ -331,3 +332,14 @@ def test_five_hundred_chats_cost_little():
     hits = [Hit(str(n), "x", "e", around) for n in range(500)]
     by_id = {one.id: one for one in records}
     assert took(lambda: chat_lines.found(hits, "brücke groß", by_id, "")) < 0.2
+
+
+def test_a_file_that_is_mended_later_is_told_of_too(qtbot, open_program):
+    program = open_program(ScriptedSession())
+    qtbot.waitUntil(lambda: program.history._store is not None)
+    for number in (1, 2):
+        program.history._store.notices.append(Reason("mended", "Mended {n}", {"n": number}))
+        with qtbot.waitSignal(program.history.noticed) as told:
+            program.history.look()
+        assert told.args[0].values == {"n": number}
+    assert program.alerts.current.text == "Mended 2"

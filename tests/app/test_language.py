@@ -89,6 +89,13 @@ def test_everything_said_by_code_has_german_and_nothing_else_has():
     assert there - wanted == set()
 
 
+def test_why_a_file_of_chats_cannot_be_read_is_said_in_german():
+    source = (TOP / "app/chats/exchange.py").read_text(encoding="utf-8")
+    details = set(re.findall(r'_wrong\("([^"]+)"\)', source))
+    assert len(details) > 8
+    assert details - set(REASONS[VALUES]) == set()
+
+
 @pytest.mark.parametrize(
     ("english", "german"),
     [(english, text) for (_, english), text in GERMAN.items()]

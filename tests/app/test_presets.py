@@ -3,7 +3,6 @@
 import pytest
 
 from app.viewmodels import presets as module
-from app.viewmodels import sampling
 from app.viewmodels.presets import Presets, reshaped, shape
 from app.viewmodels.sampling import settings, stop_strings, stop_text
 from engine.api import Sampling
@@ -142,13 +141,6 @@ def test_what_cannot_be_written_is_said_and_not_pretended(presets, path, monkeyp
 
 
 # The settings of sampling
-
-
-def test_ranges_and_neutral_values_are_the_engines():
-    from engine import sampling as engine_sampling  # imports torch, which takes its time
-
-    assert sampling.NEUTRAL == engine_sampling.NEUTRAL
-    assert {name: sampling.RANGES[name] for name in sampling.SHAPE} == engine_sampling.RANGES
 
 
 def test_the_models_default_is_shown_else_the_neutral_value():

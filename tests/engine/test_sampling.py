@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from engine.api import Sampling
+from engine.api import NEUTRAL, Sampling
 from engine.errors import EngineError
-from engine.sampling import NEUTRAL, Noise, choose, one_hot, resolve
+from engine.sampling import Noise, choose, one_hot, resolve
 from tests.tiny import policy
 
 LOGITS = torch.tensor([[2.0, 1.0, 0.5, -1.0, -3.0]])
