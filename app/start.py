@@ -133,7 +133,7 @@ def build(
     geometry = Geometry(folder)
 
     def closing() -> None:
-        chat.stop()
+        chat.close()
         conversations.close()
         models.keep()
         geometry.save(window)

@@ -28,7 +28,7 @@ class Action(StrEnum):
 # What helps, by the engine's code; where nothing stands here, the sentence says what helps, or
 # nothing does.
 HELP: dict[Action, tuple[str, ...]] = {
-    Action.NEW_CHAT: ("context_full", "context_reached", "foreign_token"),
+    Action.NEW_CHAT: ("context_full", "context_reached", "foreign_token", "no_memory"),
     Action.USE_SHORTER_CONTEXT: ("no_memory", "no_memory_loading"),
     Action.NO_DRAFT: ("no_memory", "draft_failed", "draft_lacks_token", "draft_context_full"),
     Action.CHOOSE_MODEL: (
@@ -60,9 +60,10 @@ class Alert:
 
 
 class Alerts(QObject):
-    """The one alert that is shown, or None.
+    """The one alert that is shown, or None: what just failed, else the last of those that stand
+    until they are read or no longer true.
 
-    `private` tells what must not stand in a report: the texts of the chat that is open.
+    `private` tells what must not stand in a report: the texts of chats.
     """
 
     current_changed = Signal(object)
@@ -71,21 +72,50 @@ class Alerts(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.private: Callable[[], Iterable[str]] = lambda: ()
+        self._passing: Alert | None = None
+        self._standing: list[Alert] = []
 
     def show(self, text: str, *actions: Action) -> None:
-        """Show a sentence in place of the one before."""
-        self.current = Alert(text, actions)
+        """Show a sentence in place of the one before, until something new begins."""
+        self._pass(Alert(text, actions))
 
     def show_reason(self, reason: Reason, *actions: Action) -> None:
         """Show what the engine says; without `actions`, with those that help."""
-        helpful = tuple(action for action, codes in HELP.items() if reason.code in codes)
-        self.current = Alert(resources.translate(reason), actions or helpful, reason)
+        self._pass(_alert(reason, actions))
+
+    def stand(self, reason: Reason, *actions: Action) -> None:
+        """Show it until the user has closed it, or it is withdrawn."""
+        self._standing.append(_alert(reason, actions))
+        self._pass(None)
+
+    def withdraw(self, code: str) -> None:
+        """What stands under `code` is no longer true."""
+        self._standing = [a for a in self._standing if a.reason is None or a.reason.code != code]
+        self._show()
 
     def dismiss(self) -> None:
-        """Take the bar away."""
-        self.current = None
+        """Something new begins: what just failed is of no interest any more."""
+        self._pass(None)
+
+    def close(self) -> None:
+        """The user has read what is shown."""
+        if self._passing is None and self._standing:
+            self._standing.pop()
+        self._pass(None)
 
     def report(self) -> str:
         """What a bug report needs of the alert that is shown: no chat text and no token."""
         details = self.current.details if self.current is not None else ()
         return report.report(details, self.private())
+
+    def _pass(self, alert: Alert | None) -> None:
+        self._passing = alert
+        self._show()
+
+    def _show(self) -> None:
+        self.current = self._passing or next(reversed(self._standing), None)
+
+
+def _alert(reason: Reason, actions: tuple[Action, ...]) -> Alert:
+    helpful = tuple(action for action, codes in HELP.items() if reason.code in codes)
+    return Alert(resources.translate(reason), actions or helpful, reason)

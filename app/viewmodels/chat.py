@@ -6,10 +6,11 @@ the words of a failure come from the engine.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chats.conversation import Attachment, ChatRecord, Choices, Entry, new_id
 from app.viewmodels.alerts import Action, Alerts
@@ -27,11 +28,12 @@ TITLE_LENGTH = 80
 SAVE_MS = 1000
 
 
-class _Question(NamedTuple):
-    """What is to be asked again once there is room."""
+@dataclass(frozen=True)
+class _Waiting:
+    """What is done once there is room, and the question that has no answer till then."""
 
-    text: str
-    attachments: tuple[Attachment, ...]
+    again: Callable[[], object]
+    question: Turn | None = None
 
 
 class Chat(QObject):
@@ -43,6 +45,7 @@ class Chat(QObject):
     turn_removed = Signal(object)  # Turn
     rounds_added = Signal(object)  # list[RoundStats]
     question_returned = Signal(str, tuple)  # its text, tuple[Attachment, ...]
+    withdrawn = Signal()  # a new chat is none again, with its only question; what is written stays
     cleared = Signal()
     opened = Signal()  # other turns are shown
     answered = Signal()  # an answer ended, however
@@ -80,7 +83,10 @@ class Chat(QObject):
         self._awaited = ""  # the chat that was asked for
         self._answer: Turn | None = None
         self._thought_since: float | None = None
-        self._pending: _Question | None = None  # waits for room
+        self._waiting: _Waiting | None = None  # for room
+        self._wish: Choices | None = None  # of a chat whose own target is not loaded yet
+        self._replaced = ""  # what another version was last written in place of
+        self._closing = False
         self._saving = Throttle(SAVE_MS, self._save_answer, self)
         self.title = self.tr("New chat")
         worker.pieces.connect(self._take)
@@ -90,10 +96,13 @@ class Chat(QObject):
         self._room.refused.connect(self._no_room)
         history.opened.connect(self._opened)
         history.failed.connect(alerts.show_reason)
-        history.noticed.connect(alerts.show_reason)
+        history.noticed.connect(alerts.stand)
+        history.unkept.connect(alerts.stand)
+        history.kept.connect(lambda trouble: alerts.withdraw(trouble.code))
         models.loaded_changed.connect(self._settle)
         models.loading_changed.connect(self._settle)
         models.draft_changed.connect(self._follow_models)
+        models.settled.connect(self._fulfil)
 
     # What is shown
 
@@ -140,17 +149,18 @@ class Chat(QObject):
     def show_version(self, name: str) -> None:
         """Show this version of a message, and what followed it."""
         if not self.answering and self._branch.choose(name):
+            self._forget_overflow()
             self._show_branch()
 
     # What is asked
 
     def send(self, text: str, attachments: Sequence[Attachment] = ()) -> bool:
         """Ask; whether it was sent. An empty message, or one while it answers, is not."""
-        text = text.strip()
-        if not (text or attachments) or not self._is_ready():
+        if not (text.strip() or attachments) or not self._is_ready():
             return False
         self._alerts.dismiss()
-        self.overflow = None
+        # behind the sending, which empties the field
+        QTimer.singleShot(0, self, self._give_way())
         self._ask(self._new_question(self._branch.last, text, tuple(attachments)))
         return True
 
@@ -159,6 +169,7 @@ class Chat(QObject):
         turn = self._branch.find(name)
         if turn is None or turn.role != "user" or not text.strip() or not self._is_ready():
             return False
+        self._forget_overflow()
         self._cut(turn)
         self._ask(self._new_question(turn.parent, text, turn.attachments))
         return True
@@ -168,6 +179,7 @@ class Chat(QObject):
         turn = self._branch.find(name)
         if turn is None or turn.role != "assistant" or not self._is_ready():
             return
+        self._forget_overflow()
         self._cut(turn)
         self._reply(self._new_answer(turn.parent), seed=turn.usage.seed if same else None)
 
@@ -178,6 +190,7 @@ class Chat(QObject):
             return
         if not self._is_ready():
             return
+        self._forget_overflow()
         turn.before, turn.finish, turn.problem, turn.state = turn.usage, None, None, "done"
         self._reply(turn, seed=turn.usage.seed, resume=True)
 
@@ -185,6 +198,12 @@ class Chat(QObject):
         """End the answer, or the loading of a model."""
         if self.answering or self._models.busy or self._models.choosing:
             self._worker.stop()
+
+    def close(self) -> None:
+        """The program ends: what is being answered is stopped and stays as far as it came."""
+        self._closing = True
+        self.stop()
+        self._leave_room()
 
     # When the context is full
 
@@ -198,9 +217,20 @@ class Chat(QObject):
         self._make_room(lambda told, context: self._room.sum_up(told, context, drafting))
 
     def dismiss_overflow(self) -> None:
-        """Leave it as it is."""
-        self.overflow = None
-        self._return_pending()
+        """Leave it as it is; a question that does not fit goes back to where it was written."""
+        self._give_way()()
+
+    def _give_way(self) -> Callable[[], None]:
+        """A question that waits is no longer in the chat; what gives it back."""
+        waiting = self._waiting
+        self._forget_overflow()
+        if waiting is None or waiting.question is None:
+            return lambda: None
+        return self._take_back_question(waiting.question)
+
+    def _forget_overflow(self) -> None:
+        """Nothing waits for room any more; a question that did stays in the chat."""
+        self.overflow = self._waiting = None
 
     def _make_room(self, make: Callable[[list[Message], int], None]) -> None:
         if self.overflow is None or not self._is_ready():
@@ -208,14 +238,11 @@ class Chat(QObject):
         context = self._models.context or self.overflow.context
         self.overflow = None
         self._answer_now(True)
-        messages, waiting = self._told(), self._pending
-        if waiting is not None:
-            messages.append(self._new_question(None, *waiting).message())
-        make(messages, context)
+        make(self._told(), context)
 
     def _made_room(self, count: int, summary: str) -> None:
-        """The oldest `count` messages that the model was shown are shown to it no more. What
-        waited for room is asked now; a full chat without a question just has room."""
+        """The oldest `count` messages that the model was shown are shown to it no more, and what
+        waited for room is done."""
         turns = shown(self._branch.turns, self.choices)
         if not 0 < count <= len(turns):
             self._no_room(None)
@@ -224,21 +251,21 @@ class Chat(QObject):
         left_out = turns[count - 1].id
         self.choose(replace(self.choices, left_out=left_out, summary=summary))
         self._answer_now(False)
-        waiting, self._pending = self._pending, None
+        waiting, self._waiting = self._waiting, None
         if waiting is not None:
-            self.send(waiting.text, waiting.attachments)
+            waiting.again()
+
+    def _leave_room(self) -> None:
+        if self._room.leave():
+            self._answer_now(False)
+        self._forget_overflow()
 
     def _no_room(self, reason: Reason | None) -> None:
         """The question goes back."""
         self._answer_now(False)
-        self._return_pending()
+        self.dismiss_overflow()
         if reason is not None:
             self._alerts.show_reason(reason)
-
-    def _return_pending(self) -> None:
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            self.question_returned.emit(pending.text, pending.attachments)
 
     # How a question becomes an answer
 
@@ -255,7 +282,7 @@ class Chat(QObject):
         answer.running, answer.left_out = True, len(turns) - len(shown(turns, self.choices))
         if not resume:
             self._add(answer)
-        self._answer = answer
+        self._answer, self._wish = answer, None
         self._answer_now(True)
         self._branch.keep(answer)
         sampling = self.choices.sampling
@@ -292,7 +319,9 @@ class Chat(QObject):
 
     def _cut(self, turn: Turn) -> None:
         """Take `turn` and all behind it off the screen; they stay as versions."""
+        self._replaced = turn.id
         self._removed(self._branch.cut(turn))
+        self.used = self._branch.used
 
     def _removed(self, gone: list[Turn]) -> None:
         for turn in reversed(gone):
@@ -308,7 +337,8 @@ class Chat(QObject):
         for chunk in chunks:
             self._time_thinking(turn, chunk)
             turn.add(chunk)
-        self.used = max(self.used, turn.usage.prompt_tokens + turn.usage.tokens)
+        if turn.usage.prompt_tokens:
+            self.used = turn.usage.prompt_tokens + turn.usage.tokens
         self._compare(turn)
         rounds: list[RoundStats] = [c.round for c in chunks if c.round is not None]
         if rounds:
@@ -337,10 +367,10 @@ class Chat(QObject):
 
     def _failed(self, job: Job, reason: Reason) -> None:
         if job is Job.REPLY:
-            turn = self._answer
-            if turn is not None:
+            turn, full = self._answer, overflow_of(reason)
+            if turn is not None and full is None:
                 turn.state = "failed"
-            self._end(full=overflow_of(reason))
+            self._end(full)
             if turn is not None and self.overflow is None:
                 self._alerts.show_reason(reason)
 
@@ -354,39 +384,65 @@ class Chat(QObject):
             self._branch.keep(turn)
             self.turn_ended.emit(turn)
             if turn.finish in (None, Finish.CANCELLED, Finish.CONTEXT, Finish.MEMORY):
-                self._return_unanswered(turn, full)
+                self._take_back(turn, full)
         self.answered.emit()
 
-    def _return_unanswered(self, turn: Turn, full: Overflow | None) -> None:
-        """A question that got no answer goes back to where it was written, and is not sent
-        again with the next one."""
-        if turn.text or turn.reasoning or len(turn.versions) > 1:
+    def _take_back(self, turn: Turn, full: Overflow | None) -> None:
+        """An answer without a word is taken back: another version of it is shown again, or its
+        question goes back to where it was written, and is not sent again with the next one. What
+        is too long waits until it is known what shall go."""
+        others, question = _others(turn), None
+        if self._closing:
             return
-        question = self._branch.turns[-2]
-        self._removed(self._branch.forget(question))
-        if len(question.versions) > 1:  # an edit: what it was to stand for is shown again
-            self.show_version(question.versions[-2])
-        if full is None:
-            self.question_returned.emit(question.text, question.attachments)
+        if turn.text or turn.reasoning:
+            again = partial(self.resume, turn.id)
+        elif others:
+            self._put_back(turn)
+            again = partial(self.regenerate, others[-1])
         else:
-            self._pending = _Question(question.text, question.attachments)
-            self._show_overflow(full)
+            self._removed(self._branch.forget(turn))
+            question = self._branch.turns[-1]
+            again = partial(self._answer_anew, question)
+        if full is not None:
+            self._show_overflow(full, _Waiting(again, question))
+        elif question is not None:
+            self._take_back_question(question)()
+
+    def _answer_anew(self, question: Turn) -> None:
+        self._reply(self._new_answer(question.id))
+
+    def _take_back_question(self, question: Turn) -> Callable[[], None]:
+        """Take it out of the chat; what gives it back to where it was written."""
+        self._put_back(question)
         if not self._branch.turns:
-            self.title = self.tr("New chat")
+            self._withdraw()
+        return partial(self.question_returned.emit, question.text, question.attachments)
+
+    def _put_back(self, turn: Turn) -> None:
+        """Forget a turn and what follows; what was written in its place before is shown again."""
+        self._removed(self._branch.forget(turn))
+        others = _others(turn)
+        if others:
+            self.show_version(self._replaced if self._replaced in others else others[-1])
+
+    def _withdraw(self) -> None:
+        """A chat whose only question was taken back is none."""
+        self._history.remove(self.chat_id)
+        self._record, self.chat_id, self.title = None, "", self.tr("New chat")
+        self.withdrawn.emit()
 
     def _explain(self, turn: Turn) -> None:
         """Say why an answer ended early, where it was not the user's or the model's will."""
         if turn.finish is Finish.CONTEXT:
             used = turn.usage.prompt_tokens + turn.usage.tokens
-            self._show_overflow(Overflow(used, self._models.context or used))
+            full = Overflow(used, self._models.context or used)
+            self._show_overflow(full, _Waiting(partial(self.resume, turn.id)))
         elif turn.finish is Finish.MEMORY and turn.problem is not None:
-            self._alerts.show_reason(turn.problem, Action.NEW_CHAT)
-        elif turn.finish is Finish.MEMORY:
-            self._alerts.show(self.tr("Memory ran out. The text is kept."), Action.NEW_CHAT)
+            self._alerts.show_reason(turn.problem)
 
-    def _show_overflow(self, full: Overflow) -> None:
+    def _show_overflow(self, full: Overflow, waiting: _Waiting) -> None:
         """Ask what to do, or do what the settings say, which is then said in the chat."""
-        self.overflow = full
+        self.overflow, self._waiting = full, waiting
         match self._models.settings.overflow:
             case "drop":
                 self.drop_oldest()
@@ -411,10 +467,20 @@ class Chat(QObject):
         self._history.put_chat(self._record)
 
     def _follow_models(self, *_: object) -> None:
-        """A chat remembers what it was last answered with."""
+        """A chat remembers what it was last answered with, and what was chosen in it since."""
         models = self._models
-        if self._record is not None and models.loaded is not None:
-            self.choices = replace(self.choices, target=models.target_key, draft=models.draft)
+        if self._record is None or models.loaded is None or self._wish is not None:
+            return
+        followed = replace(self.choices, target=models.target_key, draft=models.draft)
+        if followed != self.choices:
+            self.choose(followed)
+
+    def _fulfil(self) -> None:
+        """The chat's own target has been loaded: its own draft comes after it."""
+        wish = self._wish
+        if wish is not None and wish.target == self._models.target_key:
+            self._wish = None
+            self._models.choose_draft(wish.draft or "none")
 
     def _save_answer(self) -> None:
         if self._answer is not None:
@@ -428,13 +494,10 @@ class Chat(QObject):
         if turn is not None:
             turn.running, turn.finish = False, Finish.CANCELLED
             self._branch.keep(turn)
-        elif self._room.leave():
-            self._answer_now(False)
-        self._return_pending()
-        self._awaited = ""
+        self._leave_room()
+        self._awaited, self._wish = "", None
         self._branch.show("", [])
         self._alerts.dismiss()
-        self.overflow = None
         self.used = 0
 
     def _opened(self, record: ChatRecord, entries: list[Entry]) -> None:
@@ -453,6 +516,7 @@ class Chat(QObject):
         if choices.target == models.target_key and choices.draft is not None:
             models.choose_draft(choices.draft)
         elif choices.target and models.has(choices.target):
+            self._wish = choices if choices.draft is not None else None
             said = self.tr("This chat was answered by {model}.")
             said = said.format(model=models.name_of(choices.target))
             self._alerts.show(said, Action.LOAD_CHATS_MODEL)
@@ -473,9 +537,14 @@ class Chat(QObject):
         self._settle()
 
 
+def _others(turn: Turn) -> list[str]:
+    """The ids of what was written in place of a turn."""
+    return [name for name in turn.versions if name != turn.id]
+
+
 def _title(question: Turn) -> str:
     """The first line of a question, cut at a word; else the name of what came with it."""
-    line = next(iter(question.text.splitlines()), "")
+    line = next(iter(question.text.strip().splitlines()), "")
     if not line and question.attachments:
         line = question.attachments[0].name
     return line if len(line) <= TITLE_LENGTH else f"{line[:TITLE_LENGTH].rsplit(' ', 1)[0]} …"

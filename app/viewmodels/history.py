@@ -4,18 +4,21 @@ Knows the order of questions and answers, not how a chat is kept: the store is m
 history lane only.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chats.conversation import ChatRecord, Entry, Hit
 from app.worker import Job, Worker
-from engine.errors import Reason
+from engine.errors import EngineError, Reason
 
 Form = Literal["markdown", "json"]
+AGAIN_MS = 5_000  # until what could not be written is tried again
+log = logging.getLogger(__name__)
 
 
 class StoreLike(Protocol):
@@ -59,8 +62,20 @@ class _Told:
     values: tuple[object, ...]
 
 
+@dataclass(frozen=True)
+class _Write:
+    """Something to be written, and the message that it writes, if it does."""
+
+    work: Callable[[StoreLike], None]
+    entry: Entry | None = None
+
+
 class History(QObject):
-    """Questions to the store. `listed` follows every change of the list."""
+    """Questions to the store. `listed` follows every change of the list.
+
+    What could not be written, since the disk is full or the file locked, waits in its order until
+    it can: nothing that follows is written before it, and a chat is opened with it.
+    """
 
     listed = Signal(list)  # list[ChatRecord]
     opened = Signal(object, list)  # ChatRecord, list[Entry]
@@ -69,6 +84,8 @@ class History(QObject):
     taken_in = Signal(list)  # the ids of chats that were imported
     noticed = Signal(object)  # Reason
     failed = Signal(object)  # Reason
+    unkept = Signal(object)  # Reason: nothing is kept for now; said once
+    kept = Signal(object)  # that Reason: everything is kept again
 
     def __init__(
         self, worker: Worker, factory: Callable[[], StoreLike], parent: QObject | None = None
@@ -77,6 +94,10 @@ class History(QObject):
         self._worker, self._factory = worker, factory
         self._store: StoreLike | None = None
         self._told = 0  # of what befell the store
+        self._unwritten: dict[tuple[str, str], _Write] = {}  # of the history lane
+        self._trouble: Reason | None = None  # why nothing is kept
+        self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
+        self._again.timeout.connect(self.write)
         worker.finished.connect(self._finished)
         worker.failed.connect(self._failed)
 
@@ -86,7 +107,7 @@ class History(QObject):
 
     def open(self, chat: ChatRecord) -> None:
         """The messages of a chat: `opened`."""
-        self._keep(lambda store: _Told("opened", (chat, store.entries(chat.id))))
+        self._keep(lambda store: _Told("opened", (chat, self._entries(store, chat.id))))
 
     def search(self, text: str) -> None:
         """Where `text` stands: `found`."""
@@ -94,19 +115,24 @@ class History(QObject):
 
     def put_chat(self, chat: ChatRecord) -> None:
         """Write what a list shows of a chat."""
-        self._change(lambda store: store.put_chat(chat))
+        self._write("chat", chat.id, lambda store: store.put_chat(chat))
+        self.look()
 
     def put(self, entry: Entry) -> None:
         """Write a message, or what has become of it."""
-        self._keep(lambda store: store.put(entry))
+        self._write("entry", entry.id, lambda store: store.put(entry), entry)
 
     def choose(self, entry: str) -> None:
         """Show this version of a message."""
-        self._keep(lambda store: store.choose(entry))
+        self._write("choice", entry, lambda store: store.choose(entry))
 
     def drop(self, entry: str) -> None:
         """Forget a message and all that follows it."""
-        self._keep(lambda store: store.drop(entry))
+        self._write("drop", entry, lambda store: store.drop(entry))
+
+    def write(self) -> None:
+        """Write what waits."""
+        self._worker.keep(lambda _, __: self._write_all())
 
     def remove(self, chat: str) -> None:
         """Take a chat out of the list; until `purge` it can be restored."""
@@ -131,6 +157,7 @@ class History(QObject):
 
     def close(self, *_: object) -> None:
         """Called in the history lane, as its last job."""
+        self._write_all()
         if self._store is not None:
             self._store.close()
 
@@ -145,7 +172,47 @@ class History(QObject):
         self._keep(task)
 
     def _keep(self, work: Callable[[StoreLike], object]) -> None:
-        self._worker.keep(lambda _, __: work(self._open()))
+        def task(*_: object) -> object:
+            try:
+                store = self._open()
+            except EngineError as error:
+                return _turned(error.reason)
+            return work(store)
+
+        self._worker.keep(task)
+
+    def _write(
+        self,
+        kind: str,
+        name: str,
+        work: Callable[[StoreLike], None],
+        entry: Entry | None = None,
+    ) -> None:
+        def task(*_: object) -> _Told:
+            if kind == "choice":  # the last one of several counts
+                self._unwritten.pop((kind, name), None)
+            self._unwritten[kind, name] = _Write(work, entry)
+            return self._write_all()
+
+        self._worker.keep(task)
+
+    def _write_all(self) -> _Told:
+        """Write what waits, in its order, up to what cannot be written now. What belongs to a chat
+        that is gone is not written at all."""
+        try:
+            store = self._open()
+            while self._unwritten:
+                _write_next(store, self._unwritten)
+        except EngineError as error:
+            return _turned(error.reason)
+        return _turned(None)
+
+    def _entries(self, store: StoreLike, chat: str) -> list[Entry]:
+        """The messages of a chat, those among them that wait to be written."""
+        held = {entry.id: entry for entry in store.entries(chat)}
+        waiting = (write.entry for write in self._unwritten.values() if write.entry is not None)
+        held.update((entry.id, entry) for entry in waiting if entry.chat == chat)
+        return list(held.values())
 
     def _open(self) -> StoreLike:
         """The store, made in its lane by the first question."""
@@ -157,13 +224,27 @@ class History(QObject):
         if job is not Job.KEEP:
             return
         self._tell_notices()
-        if isinstance(result, _Told):
-            getattr(self, result.signal).emit(*result.values)
+        match result:
+            case _Told("turned", (None | Reason() as trouble,)):
+                self._turn(trouble)
+            case _Told(signal, values):
+                getattr(self, signal).emit(*values)
 
     def _failed(self, job: Job, reason: Reason) -> None:
         if job is Job.KEEP:
             self._tell_notices()
             self.failed.emit(reason)
+
+    def _turn(self, trouble: Reason | None) -> None:
+        """Writing has failed or gone well: what is new about that is told."""
+        before, self._trouble = self._trouble, trouble
+        if trouble is not None:
+            self._again.start()
+        if before is not None and (trouble is None or trouble.code != before.code):
+            self.kept.emit(before)
+            self.look()
+        if trouble is not None and (before is None or trouble.code != before.code):
+            self.unkept.emit(trouble)
 
     def _tell_notices(self) -> None:
         """A file may be mended when it is opened, and at any time later."""
@@ -171,3 +252,23 @@ class History(QObject):
         self._told += len(new)
         for notice in new:
             self.noticed.emit(notice)
+
+
+def _turned(trouble: Reason | None) -> _Told:
+    if trouble is not None:
+        log.warning("%s", trouble.text)
+    return _Told("turned", (trouble,))
+
+
+def _write_next(store: StoreLike, waiting: dict[tuple[str, str], _Write]) -> None:
+    """The first that waits; where that is not possible now, it stays the first."""
+    key = next(iter(waiting))
+    write = waiting.pop(key)
+    try:
+        write.work(store)
+    except EngineError as error:
+        if error.reason.code != "chat_gone":
+            rest = dict(waiting)
+            waiting.clear()
+            waiting.update({key: write, **rest})
+            raise

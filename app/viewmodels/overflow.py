@@ -120,10 +120,10 @@ def shown(turns: Sequence[Turn], choices: Choices) -> list[Turn]:
 
 def told(turns: Sequence[Turn], choices: Choices) -> list[Message]:
     """What the model is told: the system prompt, a summary, and what it is shown of `turns`."""
-    parts = [choices.system.strip()]
-    if choices.summary:
+    parts, kept = [choices.system.strip()], shown(turns, choices)
+    if choices.summary and len(kept) < len(turns):
         heading = QCoreApplication.translate("RoomMaker", "What was said before, in short:")
         parts.append(f"{heading}\n{choices.summary}")
     system = "\n\n".join(filter(None, parts))
-    said = [turn.message() for turn in shown(turns, choices)]
+    said = [turn.message() for turn in kept]
     return [Message("system", system)] * bool(system) + said

@@ -55,8 +55,7 @@ class Turn:
     @property
     def ended_early(self) -> bool:
         """Whether there is more to come of an answer, if it is asked for."""
-        early = self.finish in (None, Finish.CANCELLED, Finish.LENGTH, Finish.MEMORY)
-        return self.role == "assistant" and not self.running and early
+        return self.role == "assistant" and not self.running and self.finish is not Finish.STOP
 
     def message(self) -> Message:
         """The turn as the engine takes it; ids only where they are the whole answer."""

@@ -243,6 +243,10 @@ class Writing(QObject):
         self._show_reading()
         return draft.text
 
+    def move_to(self, chat: str) -> None:
+        """What is being written is for `chat` from now on."""
+        self._chat = chat
+
     def sent(self, chat: str) -> None:
         """What was written is asked now, in `chat`: nothing is being written."""
         text = self._text.strip()

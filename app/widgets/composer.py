@@ -121,6 +121,7 @@ class Composer(QFrame):
         chat.question_returned.connect(self._give_back)
         chat.opened.connect(self._turn_to)
         chat.cleared.connect(self._turn_to)
+        chat.withdrawn.connect(lambda: writing.move_to(chat.chat_id))
         self._models.loaded_changed.connect(writing.recount)
         edit.questions = self._questions
 

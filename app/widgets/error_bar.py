@@ -24,7 +24,7 @@ class ErrorBar(QFrame):
         self._build()
         self.details.toggled.connect(self._unfold)
         self.copy.clicked.connect(self._copy)
-        self.close_.clicked.connect(alerts.dismiss)
+        self.close_.clicked.connect(alerts.close)
         bind(alerts, Alerts.current, self.update_alert)
 
     def _build(self) -> None:

@@ -63,10 +63,6 @@
         <translation>Schon die letzte Nachricht füllt den Kontext.</translation>
     </message>
     <message>
-        <source>Memory ran out. The text is kept.</source>
-        <translation>Der Speicher reicht nicht. Der Text bleibt erhalten.</translation>
-    </message>
-    <message>
         <source>This chat was answered by {model}.</source>
         <translation>In diesem Chat hat {model} geantwortet.</translation>
     </message>

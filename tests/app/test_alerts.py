@@ -60,7 +60,7 @@ def test_the_bar_is_there_while_something_is_wrong(bar):
     ("reason", "actions"),
     [
         (FULL, {Action.NEW_CHAT}),
-        (MEMORY, {Action.USE_SHORTER_CONTEXT, Action.NO_DRAFT}),
+        (MEMORY, {Action.NEW_CHAT, Action.USE_SHORTER_CONTEXT, Action.NO_DRAFT}),
         (STRANGE, {Action.OPEN_LOG}),
         (Reason("fits", "Fits"), set()),
     ],

@@ -6,9 +6,8 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app.viewmodels.alerts import Action
-from app.viewmodels.overflow import Overflow
 from engine.api import Chunk, Finish, Usage
-from engine.errors import ContextFull, OutOfMemory, Reason
+from engine.errors import OutOfMemory, Reason
 from tests.fakes import DRAFT, TARGET, ScriptedSession, chunks_of
 
 
@@ -130,142 +129,6 @@ def test_an_answer_without_a_token_is_called_empty(qtbot, open_program):
     assert [made.text() for made in footer._labels if made.text()] == ["The answer is empty"]
 
 
-FULL = ContextFull("context_full", "{needed} of {context}", needed=9_000, context=8_192)
-
-
-def test_a_question_that_does_not_fit_waits_until_the_user_has_chosen(qtbot, open_program):
-    program = open_program(ScriptedSession([FULL]))
-    with qtbot.waitSignal(program.chat.answered):
-        program.chat.send("long")
-    assert program.chat.overflow == Overflow(9_000, 8_192)
-    assert program.window.overflow_bar.isVisible()
-    assert not program.chat.turns
-    program.window.overflow_bar.end.click()
-    assert program.window.composer.edit.toPlainText() == "long"
-    assert program.chat.overflow is None
-
-
-def test_the_oldest_turns_are_left_out_and_the_question_is_asked(qtbot, open_program):
-    session = ScriptedSession(chunks_of(["one"]), [FULL], chunks_of(["two"]))
-    program = open_program(session)
-    ask(qtbot, program, "first")
-    with qtbot.waitSignal(program.chat.answered):
-        program.chat.send("second")
-    with qtbot.waitSignal(program.chat.answered):
-        program.window.overflow_bar.drop.click()
-    assert session.rooms == [8_192 // 4]
-    assert [message.content for message in session.asked[-1]] == ["second"]
-    assert [turn.text for turn in program.chat.turns] == ["first", "one", "second", "two"]
-    assert program.chat.turns[-1].left_out == 2
-    assert program.chat.overflow is None
-
-
-def test_a_summary_stands_for_the_oldest_turns(qtbot, open_program):
-    summing = chunks_of(["They said one."])
-    session = ScriptedSession(chunks_of(["one"]), [FULL], summing, chunks_of(["two"]))
-    program = open_program(session)
-    ask(qtbot, program, "first")
-    with qtbot.waitSignal(program.chat.answered):
-        program.chat.send("second")
-    with qtbot.waitSignal(program.chat.answered):
-        program.window.overflow_bar.summarise.click()
-    summed = session.asked[-2]
-    assert [message.content for message in summed[:-1]] == ["first", "one"]
-    assert "Summarise" in summed[-1].content
-    told = session.asked[-1]
-    assert [message.role for message in told] == ["system", "user"]
-    assert "They said one." in told[0].content
-    assert [turn.text for turn in program.chat.turns] == ["first", "one", "second", "two"]
-
-
-@pytest.mark.parametrize("spare", [ContextFull("context_full", "No room."), 0, 9])
-def test_where_no_room_can_be_made_the_question_comes_back(qtbot, open_program, spare):
-    session = ScriptedSession([FULL])
-    session.spare = spare
-    program = open_program(session)
-    with qtbot.waitSignal(program.chat.answered):
-        program.chat.send("long")
-    program.chat.drop_oldest()
-    qtbot.waitUntil(lambda: program.window.composer.edit.toPlainText() == "long")
-    assert program.alerts.current is not None
-    assert program.chat.can_send
-
-
-@pytest.fixture
-def full_program(qtbot, open_program):
-    """A chat of one turn, and a question that does not fit; the next reply takes its time."""
-    slow = [Chunk(text="word ")] * 1_000
-    session = ScriptedSession(chunks_of(["one"]), [FULL], slow, chunks_of(["two"]))
-    program = open_program(session)
-    for question in ("first", "second"):
-        program.window.composer.edit.setPlainText(question)
-        with qtbot.waitSignal(program.chat.answered):
-            qtbot.keyClick(program.window.composer.edit, Qt.Key.Key_Return)
-    session.pause = 0.002
-    return program, session
-
-
-def test_a_summary_can_be_stopped_and_the_question_comes_back(qtbot, full_program):
-    program, session = full_program
-    program.window.overflow_bar.summarise.click()
-    qtbot.waitUntil(lambda: len(session.asked) == 3)
-    program.chat.stop()
-    qtbot.waitUntil(lambda: program.chat.can_send)
-    assert program.window.composer.edit.toPlainText() == "second"
-    assert program.chat.choices.left_out is None
-    assert program.alerts.current is None
-
-
-def test_a_chat_left_while_it_is_summed_up_changes_nothing_in_the_next(qtbot, full_program):
-    program, session = full_program
-    full = program.chat.chat_id
-    program.window.overflow_bar.summarise.click()
-    qtbot.waitUntil(lambda: len(session.asked) == 3)
-    program.chat.new_chat()
-    assert program.window.composer.edit.toPlainText() == ""
-    ask(qtbot, program, "something else")
-    assert texts(program) == ["something else", "two"]
-    assert program.chat.choices.left_out is None
-    program.conversations.open(full)
-    qtbot.waitUntil(lambda: program.chat.chat_id == full)
-    assert program.window.composer.edit.toPlainText() == "second"
-
-
-def test_a_summary_without_words_is_refused_with_a_reason(qtbot, open_program):
-    session = ScriptedSession(chunks_of(["one"]), [FULL], [Chunk(finish=Finish.STOP)])
-    program = open_program(session)
-    ask(qtbot, program, "first")
-    ask(qtbot, program, "second")
-    program.window.overflow_bar.summarise.click()
-    qtbot.waitUntil(lambda: program.alerts.current is not None)
-    assert program.alerts.current.text == "The model wrote no summary."
-    assert program.window.composer.edit.toPlainText() == "second"
-
-
-@pytest.mark.parametrize(("way", "asked"), [("drop", 2), ("summarise", 3), ("stop", 1)])
-def test_what_the_settings_say_is_done_when_the_context_is_full(qtbot, open_program, way, asked):
-    session = ScriptedSession(chunks_of(["one"]), [FULL], chunks_of(["x"]), chunks_of(["two"]))
-    program = open_program(session)
-    program.window.set("overflow", way)
-    ask(qtbot, program, "first")
-    program.chat.send("second")
-    qtbot.waitUntil(lambda: len(session.asked) == asked + 1 and program.chat.can_send)
-    assert program.chat.overflow is None
-
-
-def test_an_answer_that_fills_the_context_stays_and_asks_what_to_do(qtbot, open_program):
-    said = Reason("context_reached", "The chat has reached {context} tokens.", {"context": 8_192})
-    end = Chunk(usage=Usage(tokens=4), finish=Finish.CONTEXT, notices=(said,))
-    cut = [*chunks_of(["so far"])[:1], end]
-    program = open_program(ScriptedSession(cut))
-    ask(qtbot, program, "hi")
-    assert program.chat.turns[-1].text == "so far"
-    assert program.chat.overflow is not None
-    program.chat.dismiss_overflow()
-    assert program.chat.turns[-1].text == "so far"
-    assert program.chat.overflow is None
-
-
 # Versions
 
 
@@ -287,17 +150,6 @@ def test_an_edited_question_is_a_version_and_both_can_be_seen(qtbot, open_progra
     assert texts(program) == ["first", "one"]
     program.chat.show_version(program.chat.turns[0].versions[1])
     assert texts(program) == ["second", "two"]
-
-
-def test_an_edit_that_gets_no_answer_shows_what_was_there_again(qtbot, open_program):
-    program = open_program(ScriptedSession(chunks_of(["one"]), [FULL]))
-    ask(qtbot, program, "first")
-    with qtbot.waitSignal(program.chat.answered):
-        program.chat.edit(program.chat.turns[0].id, "too long")
-    program.chat.dismiss_overflow()
-    assert texts(program) == ["first", "one"]
-    assert len(program.chat.turns[0].versions) == 1
-    assert program.window.composer.edit.toPlainText() == "too long"
 
 
 def test_an_answer_anew_is_a_version_with_another_seed_or_the_same(qtbot, open_program):
@@ -372,15 +224,104 @@ def test_a_chat_is_kept_and_opens_as_it_was(qtbot, open_program):
     assert [m.content for m in session.asked[-1]] == ["Be brief.", "first", "one", "more"]
 
 
-def test_a_question_without_an_answer_is_not_kept(qtbot, open_program):
-    program = open_program(ScriptedSession([OutOfMemory("no_memory", "No memory.")]))
-    ask(qtbot, program, "hi")
-    found = []
-    program.history.opened.connect(lambda record, entries: found.append(entries))
+def test_a_chat_whose_only_question_comes_back_is_none(qtbot, open_program):
+    failing = [OutOfMemory("no_memory", "No memory.")]
+    program = open_program(ScriptedSession(failing, chunks_of(["fine"])))
+    ask(qtbot, program, "what a long story")
+    qtbot.waitUntil(lambda: kept(program, qtbot) == [])
+    assert (program.chat.title, program.chat.chat_id) == ("New chat", "")
+    assert program.window.composer.edit.toPlainText() == "what a long story"
+    ask(qtbot, program, "another")
     (record,) = kept(program, qtbot)
-    program.history.open(record)
-    qtbot.waitUntil(lambda: bool(found))
-    assert found == [[]]
+    assert (record.title, program.chat.title) == ("another", "another")
+
+
+def test_what_is_written_meanwhile_stays_when_the_only_question_comes_back(qtbot, open_program):
+    program = open_program(ScriptedSession([Chunk()] * 1_000, pause=0.002))
+    edit = program.window.composer.edit
+    edit.setPlainText("first")
+    qtbot.keyClick(edit, Qt.Key.Key_Return)
+    edit.setPlainText("second")
+    with qtbot.waitSignal(program.chat.answered):
+        program.chat.stop()
+    assert edit.toPlainText() == "first\n\nsecond"
+    program.chat.new_chat()
+    assert edit.toPlainText() == "first\n\nsecond"
+
+
+def test_a_draft_chosen_in_a_chat_is_remembered_without_a_question(qtbot, open_program):
+    program = open_program(ScriptedSession(chunks_of(["one"])))
+    ask(qtbot, program, "first")
+    (record,) = kept(program, qtbot)
+    assert record.choices.draft != "none"
+    program.models.choose_draft("none")
+    qtbot.waitUntil(lambda: kept(program, qtbot)[0].choices.draft == "none")
+
+
+def test_a_chats_own_target_comes_with_its_own_draft(qtbot, open_program):
+    session = ScriptedSession(chunks_of(["one"]))
+    program = open_program(session)
+    program.models.choose_draft("none")
+    qtbot.waitUntil(lambda: program.models.draft == "none")
+    ask(qtbot, program, "first")
+    (record,) = kept(program, qtbot)
+    program.chat.new_chat()
+    program.models.choose_draft("ngram")  # what is last used with that target
+    qtbot.waitUntil(lambda: program.models.draft == "ngram")
+    program.models.choose_target(str(DRAFT))
+    qtbot.waitUntil(lambda: program.models.target_key == str(DRAFT) and program.chat.can_send)
+    with qtbot.waitSignal(program.chat.opened):
+        program.chat.open(record)
+    program.window.error_bar.acted.emit(Action.LOAD_CHATS_MODEL)
+    qtbot.waitUntil(lambda: program.models.target_key == str(TARGET))
+    qtbot.waitUntil(lambda: program.models.draft == "none" and not program.models.choosing)
+    assert kept(program, qtbot)[0].choices.draft == "none"
+
+
+def test_a_question_is_sent_as_it_was_written(qtbot, open_program):
+    session = ScriptedSession(chunks_of(["one"]))
+    program = open_program(session)
+    ask(qtbot, program, "\n    indented\n\tcode\n")
+    assert session.asked[0][0].content == "\n    indented\n\tcode\n"
+    assert program.chat.title == "indented"
+
+
+def test_the_meter_falls_with_an_edit(qtbot, open_program):
+    session = ScriptedSession(chunks_of(["one"], prompt=900), chunks_of(["two"], prompt=90))
+    program = open_program(session)
+    ask(qtbot, program, "long")
+    assert program.chat.used == 904
+    with qtbot.waitSignal(program.chat.answered):
+        program.chat.edit(program.chat.turns[0].id, "short")
+    assert program.chat.used == 94
+
+
+@pytest.mark.parametrize("ends", ["stop", "fail"])
+def test_an_answer_anew_without_a_word_leaves_the_one_before(qtbot, open_program, ends):
+    failing = [OutOfMemory("no_memory", "No memory.")]
+    session = ScriptedSession(chunks_of(["one"]), failing if ends == "fail" else [Chunk()] * 999)
+    program = open_program(session)
+    ask(qtbot, program, "hi")
+    session.pause = 0.002
+    with qtbot.waitSignal(program.chat.answered):
+        program.chat.regenerate(program.chat.turns[-1].id)
+        program.chat.stop() if ends == "stop" else None
+    assert texts(program) == ["hi", "one"]
+    assert len(program.chat.turns[-1].versions) == 1
+    assert (program.alerts.current is not None) == (ends == "fail")
+
+
+def test_closing_before_the_first_token_keeps_the_question(qtbot, open_program):
+    program = open_program(ScriptedSession([Chunk()] * 1_000, pause=0.002))
+    ask_and_leave = program.chat.send("hi")
+    assert ask_and_leave
+    program.chat.close()
+    qtbot.waitUntil(lambda: not program.chat.answering)
+    assert [(turn.role, turn.text) for turn in program.chat.turns] == [
+        ("user", "hi"),
+        ("assistant", ""),
+    ]
+    assert [record.title for record in kept(program, qtbot)] == ["hi"]
 
 
 def test_a_chat_remembers_its_draft_and_its_target(qtbot, open_program):
