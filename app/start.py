@@ -25,6 +25,7 @@ from app.geometry import Geometry
 from app.instance import Instance
 from app.notify import Notifier
 from app.viewmodels.alerts import Alerts
+from app.viewmodels.binding import Throttle
 from app.viewmodels.chat import Chat
 from app.viewmodels.conversations import Conversations
 from app.viewmodels.counting import Counting
@@ -47,6 +48,7 @@ from engine.library.index import Index
 APP_ID = "slipstream"
 LOG_NAME = "slipstream.log"
 MAX_LOG_BYTES = 2_000_000
+UNSENT_MS = 2_000  # between two times that what is being written is kept
 log = logging.getLogger(__name__)
 
 
@@ -69,6 +71,7 @@ class Program:
     def begin(self) -> None:
         """Look for what is kept, and for models."""
         self.conversations.start()
+        self.history.look_for_unsent()
         self.models.start()
 
 
@@ -119,9 +122,12 @@ def build(
     worker.sample(watch)
     history = History(worker, _store, app)
     chat = Chat(worker, models, alerts, history, app)
-    alerts.private = lambda: [chat.title, *(turn.text for turn in chat.turns)]
     conversations = Conversations(history, chat, parent=app)
     writing = Writing(worker, Counting(worker, models, parent=app), app)
+    unsent = Throttle(UNSENT_MS, lambda: history.put_unsent(writing.unsent), app)
+    writing.changed.connect(unsent.soon)
+    history.unsent.connect(writing.restore)
+    alerts.private = lambda: [*conversations.titles, *chat.texts, *writing.texts]
     presets = Presets(folder / "presets.toml", app)
     stats = Stats(chat, models, app)
 
@@ -134,6 +140,7 @@ def build(
 
     def closing() -> None:
         chat.close()
+        unsent.now()
         conversations.close()
         models.keep()
         geometry.save(window)

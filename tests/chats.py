@@ -1,7 +1,7 @@
 """Stand-ins for the chat list's tests: chats in memory, a lane that runs when told, a chat."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from PySide6.QtCore import QObject, Signal
 
-from app.chats.conversation import ChatRecord, Hit
+from app.chats.conversation import ChatRecord, Hit, Unsent
 from app.viewmodels.binding import Property
 from app.viewmodels.conversations import Conversations
 from app.viewmodels.history import History
@@ -90,6 +90,12 @@ class MemoryStore:
         pass
 
     def choose(self, entry: str) -> None:
+        pass
+
+    def unsent(self) -> dict[str, Unsent]:
+        return {}
+
+    def put_unsent(self, unsent: Mapping[str, Unsent]) -> None:
         pass
 
     def remove(self, chat: str) -> None:

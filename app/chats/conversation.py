@@ -6,7 +6,7 @@ where it is kept or how it is shown.
 
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from engine.api import Finish, Role, Sampling, Usage
@@ -111,6 +111,14 @@ class ChatRecord:
 
 
 @dataclass(frozen=True)
+class Unsent:
+    """A message that is being written."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+@dataclass(frozen=True)
 class Hit:
     """A place where a search was found; `around` is a line of text with it."""
 
@@ -118,6 +126,19 @@ class Hit:
     title: str
     entry: str | None
     around: str
+
+
+def rooted(entries: Iterable[Entry]) -> list[Entry]:
+    """`entries`, in the order of writing, each behind one that was written before it: where the
+    message before is lost, behind the one that was written last."""
+    found: dict[str, Entry] = {}
+    last = None
+    for entry in entries:
+        if entry.parent is not None and entry.parent not in found:
+            entry = replace(entry, parent=last)
+        found[entry.id] = entry
+        last = entry.id
+    return list(found.values())
 
 
 def branch(entries: Iterable[Entry]) -> list[Entry]:

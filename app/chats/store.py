@@ -9,14 +9,14 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from app import paths
 from app.chats import exchange, salvage, search, tables
-from app.chats.conversation import ChatRecord, Entry, Hit
+from app.chats.conversation import ChatRecord, Entry, Hit, Unsent
 from app.chats.exchange import Form
 from app.chats.plain import FactsWriter
 from engine.errors import EngineError, Reason
@@ -139,6 +139,14 @@ class Store(Reader):
     def drop(self, entry: str) -> None:
         """Delete a message and all that follows it, in all versions."""
         self._do(lambda: tables.drop(self._db, entry))
+
+    def unsent(self) -> dict[str, Unsent]:
+        """What was being written when the program ended, by chat; "" is the chat that is none."""
+        return self._do(lambda: tables.unsent(self._db), "BEGIN")
+
+    def put_unsent(self, unsent: Mapping[str, Unsent]) -> None:
+        """Write all that is being written."""
+        self._do(lambda: tables.put_unsent(self._db, unsent))
 
     def remove(self, chat: str) -> None:
         """Hide a chat until `purge` wipes it."""

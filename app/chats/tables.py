@@ -4,12 +4,12 @@ Writes single rows; transactions and the file are the store's.
 """
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from app.chats import plain, search
-from app.chats.conversation import ChatRecord, Entry
+from app.chats.conversation import ChatRecord, Entry, Unsent, rooted
 from app.chats.plain import FactsWriter
 from app.chats.salvage import Row
 
@@ -36,6 +36,7 @@ STEPS: tuple[str, ...] = (
     CREATE INDEX messages_by_parent ON messages (chat, parent);
     CREATE INDEX messages_running ON messages (seq) WHERE state = 'running'
     """,
+    "CREATE TABLE unsent (chat TEXT PRIMARY KEY, text TEXT NOT NULL, attachments TEXT NOT NULL)",
 )
 TITLE_LENGTH = 80
 
@@ -57,7 +58,30 @@ def chats(db: sqlite3.Connection) -> list[ChatRecord]:
 def entries(db: sqlite3.Connection, chat: str) -> list[Entry]:
     """The messages of a chat with all their versions, in the order of writing."""
     query = f"SELECT {_MESSAGE} FROM messages WHERE chat = ? ORDER BY seq"
-    return [_entry(*row) for row in db.execute(query, (chat,))]
+    return rooted(_entry(*row) for row in db.execute(query, (chat,)))
+
+
+def unsent(db: sqlite3.Connection) -> dict[str, Unsent]:
+    """What is being written, by chat; "" is the chat that is none yet."""
+    rows = db.execute("SELECT chat, text, attachments FROM unsent")
+    return {
+        chat: Unsent(text, plain.attachments_in(plain.load(attachments)))
+        for chat, text, attachments in rows
+    }
+
+
+def put_unsent(db: sqlite3.Connection, unsent: Mapping[str, Unsent]) -> None:
+    """Write what is being written, and nothing of removed chats."""
+    there = {"", *(id for (id,) in db.execute("SELECT id FROM chats WHERE NOT removed"))}
+    db.execute("DELETE FROM unsent")
+    db.executemany(
+        "INSERT INTO unsent VALUES (?, ?, ?)",
+        (
+            (chat, plain.sound(one.text), plain.dump(plain.attachments_out(one.attachments)))
+            for chat, one in unsent.items()
+            if chat in there
+        ),
+    )
 
 
 def put_chat(db: sqlite3.Connection, chat: ChatRecord, now: float) -> None:
@@ -133,6 +157,7 @@ def empty(db: sqlite3.Connection) -> bool:
     removed = [id for (id,) in db.execute("SELECT id FROM chats WHERE removed")]
     for id in removed:
         db.execute("DELETE FROM messages WHERE chat = ?", (id,))
+        db.execute("DELETE FROM unsent WHERE chat = ?", (id,))
         db.execute("UPDATE chats SET title = '', choices = '' WHERE id = ?", (id,))
     if removed:
         search.forget_all(db)

@@ -116,6 +116,15 @@ class Chat(QObject):
         """The chat as lists show it; None before its first question."""
         return self._record
 
+    @property
+    def texts(self) -> list[str]:
+        """All that was written in the chat, by whomever."""
+        texts = [self.title, self.choices.system, self.choices.summary]
+        for turn in self._branch.turns:
+            texts += (turn.text, turn.reasoning)
+            texts += (part for one in turn.attachments for part in (one.name, one.text))
+        return texts
+
     def new_chat(self) -> None:
         """Start afresh, with the last chat's sampling and system prompt left behind."""
         self._leave()

@@ -111,6 +111,11 @@ class Conversations(QObject):
         return None if chat in self._hidden else self._records.get(chat)
 
     @property
+    def titles(self) -> list[str]:
+        """Of all chats, deleted ones that can be restored among them."""
+        return [record.title for record in self._records.values()]
+
+    @property
     def is_empty(self) -> bool:
         """Whether no chat is kept."""
         return not self._kept()

@@ -5,14 +5,14 @@ history lane only.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chats.conversation import ChatRecord, Entry, Hit
+from app.chats.conversation import ChatRecord, Entry, Hit, Unsent
 from app.worker import Job, Worker
 from engine.errors import EngineError, Reason
 
@@ -40,6 +40,10 @@ class StoreLike(Protocol):
     def choose(self, entry: str) -> None: ...
 
     def drop(self, entry: str) -> None: ...
+
+    def unsent(self) -> dict[str, Unsent]: ...
+
+    def put_unsent(self, unsent: Mapping[str, Unsent]) -> None: ...
 
     def remove(self, chat: str) -> None: ...
 
@@ -82,6 +86,7 @@ class History(QObject):
     found = Signal(str, list)  # what was searched for, list[Hit]
     exported = Signal(object, int)  # Path, how many chats
     taken_in = Signal(list)  # the ids of chats that were imported
+    unsent = Signal(dict)  # Unsent by chat, "" of the chat that is none yet
     noticed = Signal(object)  # Reason
     failed = Signal(object)  # Reason
     unkept = Signal(object)  # Reason: nothing is kept for now; said once
@@ -108,6 +113,14 @@ class History(QObject):
     def open(self, chat: ChatRecord) -> None:
         """The messages of a chat: `opened`."""
         self._keep(lambda store: _Told("opened", (chat, self._entries(store, chat.id))))
+
+    def look_for_unsent(self) -> None:
+        """What was being written when the program ended: `unsent`."""
+        self._keep(lambda store: _Told("unsent", (store.unsent(),)))
+
+    def put_unsent(self, unsent: Mapping[str, Unsent]) -> None:
+        """Write all that is being written."""
+        self._write("unsent", "", lambda store: store.put_unsent(unsent))
 
     def search(self, text: str) -> None:
         """Where `text` stands: `found`."""

@@ -5,7 +5,7 @@ chat beyond its name and no widget.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from PySide6.QtCore import QCoreApplication, QObject, Signal
 
 from app import resources
-from app.chats.conversation import Attachment
+from app.chats.conversation import Attachment, Unsent
 from app.viewmodels import text_files, words
 from app.viewmodels.binding import Property
 from app.viewmodels.text_files import Refusal
@@ -100,6 +100,8 @@ class Writing(QObject):
     attached_changed = Signal(object)
     tokens_changed = Signal(object)
     reading_changed = Signal(object)
+    changed = Signal()  # what is being written, here or in another chat
+    restored = Signal(str)  # the text that is written here
     refused = Signal(str)  # a sentence: what was not attached, and why
 
     attached = Property[tuple[Attached, ...]](())
@@ -219,6 +221,7 @@ class Writing(QObject):
 
     def _show(self, attached: Sequence[Attached]) -> None:
         self.attached = tuple(attached)
+        self.changed.emit()
         self._count_next()
 
     # Text, drafts and earlier questions
@@ -227,10 +230,39 @@ class Writing(QObject):
         """The text is now this."""
         if text != self._text:
             self._text = text
+            self.changed.emit()
             if self._at is not None and text != self._walk[self._at]:
                 self._at = None
             self._text_tokens = _unless_counted(text)
             self._count_next()
+
+    @property
+    def unsent(self) -> dict[str, Unsent]:
+        """What is being written, by chat; "" is the chat that is none yet."""
+        drafts = {**self._drafts, self._chat: _Draft(self._text, self.attached)}
+        return {
+            chat: Unsent(draft.text, tuple(one.attachment for one in draft.attached))
+            for chat, draft in drafts.items()
+            if draft.text.strip() or draft.attached
+        }
+
+    @property
+    def texts(self) -> list[str]:
+        """All that is being written, in words."""
+        held = self.unsent.values()
+        attached = [one for each in held for one in each.attachments]
+        return [each.text for each in held] + [p for one in attached for p in (one.name, one.text)]
+
+    def restore(self, unsent: Mapping[str, Unsent]) -> None:
+        """Go on with what was being written when the program ended, where nothing is yet."""
+        for chat, one in unsent.items():
+            if chat not in {*self._drafts, self._chat}:
+                held, _ = _joined((), one.attachments)
+                self._drafts[chat] = _Draft(one.text, tuple(held))
+        here = unsent.get(self._chat)
+        if here is not None and not self._text and not self.attached:
+            self.attach(here.attachments)
+            self.restored.emit(here.text)
 
     def turn_to(self, chat: str) -> str:
         """Another chat is shown: what was written for the old one waits; the new one's text."""

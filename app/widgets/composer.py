@@ -116,6 +116,7 @@ class Composer(QFrame):
         edit.long_came.connect(self._attach_text)
         edit.unreadable_came.connect(self._tell_unreadable)
         writing.refused.connect(self._alerts.show)
+        writing.restored.connect(self._show_text)
         self.sent.connect(self._send)
         self.stopped.connect(chat.stop)
         chat.question_returned.connect(self._give_back)

@@ -1,6 +1,7 @@
 """Failures in the bar above the composer, and what a bug report holds of them."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -8,9 +9,12 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 from app import paths, report
+from app.chats.conversation import Attachment, ChatRecord
 from app.viewmodels.alerts import HELP, Action, Alert, Alerts
 from app.widgets.error_bar import ErrorBar
+from engine.api import Chunk
 from engine.errors import Reason
+from tests.fakes import ScriptedSession
 from tests.reasons import said
 
 FULL = Reason("context_full", "The context of {context} tokens is full.", {"context": 2048})
@@ -167,3 +171,40 @@ def test_without_a_log_there_is_a_report(bar):
     bar.alerts.show("Something.")
     assert "Log:\nempty" in bar.alerts.report()
     assert Alert("Something.").details == ()
+
+
+def test_what_stands_comes_back_until_it_is_read_or_no_longer_true(bar):
+    damaged = Reason("history_mended", "The file was damaged.")
+    full = Reason("history_disk_full", "The disk is full.")
+    bar.alerts.stand(damaged)
+    bar.alerts.stand(full)
+    assert bar.text.text() == full.text
+    bar.alerts.show("Loading failed.")
+    assert bar.text.text() == "Loading failed."
+    bar.alerts.dismiss()
+    assert bar.text.text() == full.text
+    bar.alerts.withdraw(full.code)
+    assert bar.text.text() == damaged.text
+    bar.close_.click()
+    assert bar.isHidden()
+
+
+def test_nothing_of_any_chat_stands_in_the_report(qtbot, open_program, log):
+    session = ScriptedSession([Chunk(reasoning="a secret plan of mine", text="the answer itself")])
+    program = open_program(session)
+    chat = program.chat
+    chat.choose(replace(chat.choices, system="be a private tutor", summary="they met in Rome"))
+    with qtbot.waitSignal(chat.answered):
+        chat.send("my own question", [Attachment("diary-of-mine.txt", "dear diary, today")])
+    program.conversations._records["x"] = ChatRecord("x", "Another chat's own title")
+    program.window.composer.edit.setPlainText("not sent yet at all")
+    texts = (
+        *("my own question", "a secret plan of mine", "the answer itself", "be a private tutor"),
+        *("they met in Rome", "diary-of-mine.txt", "dear diary, today", "Another chat's own title"),
+        "not sent yet at all",
+    )
+    for text in texts:
+        log.warning("failed at %s", text)
+    program.alerts.show_reason(Reason("unforeseen", "It failed", {"path": f"/x/{texts[7]}.md"}))
+    told = program.alerts.report()
+    assert [text for text in texts if text in told] == []

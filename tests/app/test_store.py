@@ -22,6 +22,7 @@ from app.chats.conversation import (
     Entry,
     Facts,
     Round,
+    Unsent,
     branch,
     new_id,
     versions,
@@ -507,14 +508,44 @@ def test_an_older_schema_is_copied_before_it_is_changed(path, opened, monkeypatc
     monkeypatch.setattr(tables, "STEPS", (*tables.STEPS, "ALTER TABLE chats ADD COLUMN more TEXT"))
     kept = opened()
     assert texts(kept) == ["A question", "An answer"]
-    (copy,) = [file for file in path.parent.iterdir() if ".before-2" in file.name]
+    (copy,) = [file for file in path.parent.iterdir() if ".before-3" in file.name]
     assert copy.stat().st_mode & 0o777 == 0o600
     with closing(sqlite3.connect(copy)) as raw:
-        assert raw.execute("PRAGMA user_version").fetchone() == (1,)
+        assert raw.execute("PRAGMA user_version").fetchone() == (2,)
         assert raw.execute("SELECT count(*) FROM messages").fetchone() == (2,)
     kept.close()
     opened()
     assert [file for file in path.parent.iterdir() if ".before-" in file.name] == [copy]
+
+
+def test_what_is_being_written_is_kept_and_goes_with_its_chat(path, opened):
+    kept = opened()
+    talk(kept)
+    (chat,) = kept.chats()
+    mine = Unsent("MARKER1 half a", (Attachment("notes.txt", "MARKER1"),))
+    kept.put_unsent({"": Unsent("new"), chat.id: mine, "unknown": Unsent("x")})
+    assert kept.unsent() == {"": Unsent("new"), chat.id: mine}
+    kept.close()
+    kept = opened()
+    assert kept.unsent()[chat.id] == mine
+    kept.remove(chat.id)
+    kept.put_unsent({"": Unsent("new"), chat.id: mine})
+    kept.purge()
+    assert kept.unsent() == {"": Unsent("new")}
+    kept.close()
+    assert b"MARKER1" not in path.read_bytes()
+
+
+def test_a_message_whose_parent_is_lost_is_seen_behind_the_one_before(opened):
+    kept = opened()
+    talk(kept)
+    (chat,) = kept.chats()
+    kept.put(Entry("q2", chat.id, "never written", "user", "Then?"))
+    kept.put(Entry("a2", chat.id, "q2", "assistant", "So."))
+    assert [entry.text for entry in branch(kept.entries(chat.id))] == [
+        *("A question", "An answer"),
+        *("Then?", "So."),
+    ]
 
 
 def test_a_step_that_fails_changes_nothing(path, opened, monkeypatch):
