@@ -1,4 +1,4 @@
-"""Small widgets in the program's dress: labels, buttons, icons, lines, meters.
+"""Small widgets in the program's dress: labels, buttons, icons, lines.
 
 They know colours and fonts by name (`app.resources`) and no view model.
 """
@@ -6,14 +6,16 @@ They know colours and fonts by name (`app.resources`) and no view model.
 import html
 from typing import Literal
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QApplication,
     QFrame,
     QLabel,
     QPushButton,
     QSizePolicy,
+    QStyle,
     QToolButton,
     QWidget,
 )
@@ -32,12 +34,40 @@ def label(
     tabular: bool = False,
 ) -> QLabel:
     """Plain text in a font role and a colour tone; `tabular` where its numbers change."""
-    made = QLabel(text)
-    made.setTextFormat(Qt.TextFormat.PlainText)
+    made = Label()
     made.setFont(resources.font(role, tabular=tabular))
     made.setProperty("tone", tone)
     made.setWordWrap(wrap)
+    made.setText(text)
     return made
+
+
+class Label(QLabel):
+    """Plain text. It stands on the side that the window's direction says, whatever that of its
+    words: a list of German names in an Arabic window is still read from the right."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self._asked = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        self.setAlignment(self._asked)
+
+    def setAlignment(self, alignment: Qt.AlignmentFlag) -> None:
+        self._asked = alignment
+        placed = QStyle.visualAlignment(self.layoutDirection(), alignment)
+        super().setAlignment(placed | Qt.AlignmentFlag.AlignAbsolute)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.LayoutDirectionChange:
+            self.setAlignment(self._asked)
+
+
+def isolated(text: str) -> str:
+    """`text` in its own direction: what ends a sentence stays at its end where the window's
+    direction is another one."""
+    mirrored = QApplication.layoutDirection() is Qt.LayoutDirection.RightToLeft
+    return f"\u2068{text}\u2069" if mirrored and text else text
 
 
 def tooltip(text: str) -> str:
@@ -113,7 +143,8 @@ class Button(QPushButton):
     def set_words(self, text: str) -> None:
         """Another text. Beside an icon it keeps a distance that no style sheet can set."""
         self.setAccessibleName(text)
-        self.setText(f"\u2009\u2009{text}" if self._icon else text)
+        told = isolated(text)
+        self.setText(f"\u2009\u2009{told}" if self._icon else told)
 
     def set_icon(self, icon: str, ink: str) -> None:
         """Another icon, in the colour named `ink`."""
@@ -201,7 +232,7 @@ class CardButton(QAbstractButton):
             painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 7, 7)
 
 
-class Elided(QLabel):
+class Elided(Label):
     """One line of text, shortened where it must be; the tooltip then has all of it.
 
     Names are shortened in the middle, since they differ at both ends; sentences at the end.
@@ -216,7 +247,6 @@ class Elided(QLabel):
         super().__init__()
         self._mode = mode
         self._full = ""
-        self.setTextFormat(Qt.TextFormat.PlainText)
         self.setFont(resources.font(role))
         self.setProperty("tone", tone)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -236,36 +266,6 @@ class Elided(QLabel):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
-
-
-class Meter(QWidget):
-    """A thin bar that is filled up to a share of 0 to 1."""
-
-    def __init__(self, name: str, height: int = 4) -> None:
-        super().__init__()
-        self._share = 0.0
-        self.setFixedHeight(height)
-        self.setAccessibleName(name)
-
-    def set_share(self, share: float) -> None:
-        """Fill up to `share`."""
-        self._share = min(max(share, 0.0), 1.0)
-        self.setAccessibleDescription(f"{100 * self._share:.0f} %")
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        whole = QRectF(self.rect())
-        radius = whole.height() / 2
-        painter.setBrush(resources.colour("groove"))
-        painter.drawRoundedRect(whole, radius, radius)
-        if self._share > 0:
-            # A trace of an amount is still to be seen.
-            filled = QRectF(0, 0, max(whole.width() * self._share, 3), whole.height())
-            painter.setBrush(resources.colour("accent"))
-            painter.drawRoundedRect(filled, radius, radius)
 
 
 def takes_escape(event: QEvent) -> bool:

@@ -14,7 +14,8 @@ from app.viewmodels.models import Models
 from app.viewmodels.rows import Row
 from app.viewmodels.writing import Tokens, Writing
 from app.widgets.choices import ChoiceList
-from app.widgets.common import Button, CardButton, Glyph, Meter, label, set_tone, tooltip
+from app.widgets.common import Button, CardButton, Glyph, label, set_tone, tooltip
+from app.widgets.meter import Meter
 from app.widgets.preset_list import Flyout
 
 HEIGHT = 20  # pixels at least; a larger font takes more

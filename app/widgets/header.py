@@ -13,7 +13,6 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QAbstractButton,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QSizePolicy,
     QVBoxLayout,
@@ -28,7 +27,7 @@ from app.viewmodels.models import Models
 from app.viewmodels.stats import Stats
 from app.widgets import chat_menu
 from app.widgets.chat_title import Title
-from app.widgets.common import Glyph, IconButton, label, rule, tooltip
+from app.widgets.common import Glyph, IconButton, Label, label, rule, tooltip
 
 HEIGHT = 48
 NAME_WIDTH = 170
@@ -237,12 +236,11 @@ class Summary(QPushButton):
         self.setFixedWidth(held.sizeHint().width() + 2)
 
 
-class _Name(QLabel):
+class _Name(Label):
     """A name of at most so many pixels, shortened in the middle."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.setTextFormat(Qt.TextFormat.PlainText)
         self.setFont(resources.font("body"))
 
     def show_text(self, text: str) -> None:

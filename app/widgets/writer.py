@@ -230,10 +230,11 @@ class Writer(Words):
     def _code(self, node: Node, depth: int) -> None:
         source = node.content.removesuffix("\n")
         language = (node.info or "").split(" ")[0].strip()
+        above = GAP - 2 if self._listed else 0
         self._listed = False
         # Plain blocks between two of a fixed height: in a frame, Qt would go through all lines of
         # it whenever one comes or is painted.
-        self._open(_spacer(4 + card_head() + CARD_PADDING))
+        self._open(_spacer(4 + above + card_head() + CARD_PADDING))
         shape = QTextBlockFormat()
         shape.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         shape.setLeftMargin(INDENT * depth + CARD_PADDING)
@@ -292,8 +293,19 @@ class Writer(Words):
         for place, child in enumerate(inner):
             if place == 0 and child.type == "paragraph":
                 self._inline(child, self._plain, skip=box.end() if box else 0)
+                self._turn_number()
             else:
                 self._node(child, depth + 1)
+
+    def _turn_number(self) -> None:
+        """Qt puts a number from the right the wrong way round twice, so its dot comes first."""
+        block = self._cursor.block()
+        held = block.textList()
+        if held is not None and block.textDirection() == Qt.LayoutDirection.RightToLeft:
+            shape = held.format()
+            shape.setNumberPrefix(".")
+            shape.setNumberSuffix("")
+            held.setFormat(shape)
 
     def _table(self, node: Node, depth: int) -> None:
         rows = [row for part in node.children for row in part.children]
@@ -321,6 +333,9 @@ class Writer(Words):
         for r, row in enumerate(rows):
             for c, cell in enumerate(row.children):
                 self._cell(table, r, c, cell)
+        if rows[0].children and _reads_from_right(table):
+            shape.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignAbsolute)
+            table.setFormat(shape)
         self._fresh = True
 
     def _cell(self, table: QTextTable, row: int, column: int, cell: Node) -> None:
@@ -354,6 +369,11 @@ class Writer(Words):
         tiny.setFontPointSize(1)
         self._cursor.setBlockFormat(_spacer(1))
         self._cursor.setBlockCharFormat(tiny)
+
+
+def _reads_from_right(table: QTextTable) -> bool:
+    first = table.cellAt(0, 0).firstCursorPosition().block()
+    return first.textDirection() == Qt.LayoutDirection.RightToLeft
 
 
 def _spacer(height: int) -> QTextBlockFormat:
