@@ -4,6 +4,7 @@ They know colours and fonts by name (`app.resources`) and no view model.
 """
 
 import html
+import re
 from typing import Literal
 
 from PySide6.QtCore import QEvent, QSize, Qt
@@ -21,6 +22,13 @@ from PySide6.QtWidgets import (
 )
 
 from app import resources
+
+ICON = 16  # pixels at the usual font size
+ROUND_ICON = 8  # pixels that a button has around its icon at least
+# What changes the colour or the size of an icon.
+LOOKS = (QEvent.Type.PaletteChange, QEvent.Type.FontChange)
+
+_UNIT = re.compile(r"(?<=\d) (?=%|(?:[kMG]i?B|tok/s|ms|s|min)\b)")
 
 Kind = Literal["plain", "primary", "small", "flat", "bare"]
 
@@ -52,6 +60,9 @@ class Label(QLabel):
         self._asked = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         self.setAlignment(self._asked)
 
+    def setText(self, text: str) -> None:
+        super().setText(unbroken(text) if self.wordWrap() else text)
+
     def setAlignment(self, alignment: Qt.AlignmentFlag) -> None:
         self._asked = alignment
         placed = QStyle.visualAlignment(self.layoutDirection(), alignment)
@@ -70,9 +81,15 @@ def isolated(text: str) -> str:
     return f"\u2068{text}\u2069" if mirrored and text else text
 
 
+def unbroken(text: str) -> str:
+    """`text` whose numbers stay beside their units where lines are broken: "78 %", "3.1 GB"."""
+    return _UNIT.sub("\u00a0", text)
+
+
 def tooltip(text: str) -> str:
     """`text` for a tooltip, which would take a tag in a model's name for one."""
-    return f"<qt>{html.escape(text).replace(chr(10), '<br>')}</qt>" if text else ""
+    text = html.escape(unbroken(text))
+    return f"<qt>{text.replace(chr(10), '<br>')}</qt>" if text else ""
 
 
 def device_name(name: str) -> str:
@@ -105,7 +122,16 @@ class Glyph(QWidget):
     def __init__(self, name: str, ink: str = "text2", size: int = 16) -> None:
         super().__init__()
         self._name, self._ink, self._size = name, ink, size
+        self._fit()
+
+    def _fit(self) -> None:
+        size = resources.scaled(self._size)
         self.setFixedSize(size, size)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._fit()
 
     def set_icon(self, name: str, ink: str) -> None:
         """Another icon, in the colour named `ink`."""
@@ -137,7 +163,6 @@ class Button(QPushButton):
         self.setProperty("kind", kind)
         self.setFont(resources.font(role))
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.setIconSize(QSize(16, 16))
         self._dress()
 
     def set_words(self, text: str) -> None:
@@ -159,23 +184,26 @@ class Button(QPushButton):
 
     def _dress(self) -> None:
         self.setIcon(resources.icon(self._icon, self._ink))
+        size = resources.scaled(ICON)
+        self.setIconSize(QSize(size, size))
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
+        if event.type() in LOOKS:
             self._dress()
 
 
 class IconButton(QToolButton):
     """An icon alone, with its name as tooltip and for screen readers."""
 
-    def __init__(self, name: str, icon: str, *, size: int = 30, ink: str = "text2") -> None:
+    def __init__(
+        self, name: str, icon: str, *, size: int = 30, ink: str = "text2", drawn: int = ICON
+    ) -> None:
         super().__init__()
         self._icon, self._ink = icon, ink
+        self._size, self._drawn = size, drawn
         self.setToolTip(name)
         self.setAccessibleName(name)
-        self.setFixedSize(size, size)
-        self.setIconSize(QSize(16, 16))
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._dress()
 
@@ -185,11 +213,15 @@ class IconButton(QToolButton):
         self._dress()
 
     def _dress(self) -> None:
-        self.setIcon(resources.icon(self._icon, self._ink))
+        self.setIcon(resources.icon(self._icon, self._ink, self._drawn))
+        drawn = resources.scaled(self._drawn)
+        self.setIconSize(QSize(drawn, drawn))
+        side = max(self._size, drawn + ROUND_ICON)
+        self.setFixedSize(side, side)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
+        if event.type() in LOOKS:
             self._dress()
 
 
