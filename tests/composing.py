@@ -30,6 +30,7 @@ class FakeChat(QObject):
     """Takes questions and answers nothing; what was called is in `calls`."""
 
     question_returned = Signal(str, tuple)
+    turn_removed = Signal(object)
     opened = Signal()
     cleared = Signal()
     answering_changed = Signal(object)

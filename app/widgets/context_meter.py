@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.settings import Overflow as WhenFull
 from app.settings import Settings
@@ -12,9 +12,10 @@ from app.viewmodels.binding import bind
 from app.viewmodels.chat import Chat, Overflow
 from app.viewmodels.models import Models
 from app.viewmodels.rows import Row
+from app.viewmodels.turns import Turn
 from app.viewmodels.writing import Tokens, Writing
 from app.widgets.choices import ChoiceList
-from app.widgets.common import Button, CardButton, Glyph, label, set_tone, tooltip
+from app.widgets.common import Button, CardButton, Elided, Glyph, label, set_tone, tooltip
 from app.widgets.meter import Meter
 from app.widgets.preset_list import Flyout
 
@@ -139,15 +140,26 @@ class OverflowBar(QFrame):
         super().__init__()
         self.setObjectName("errorBar")
         self._text = label("", "body", wrap=True)
+        self._question = ""
+        self.unsent = Elided("caption", "text2", Qt.TextElideMode.ElideRight)
         self.drop = Button(self.tr("Drop the oldest turns"), kind="small")
         self.summarise = Button(self.tr("Summarise"), kind="small")
         self.end = Button(self.tr("Stop here"), kind="small")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 8, 8, 8)
+        icon = Glyph("circle-x", "bad")
+        row = QHBoxLayout()
         row.setSpacing(8)
         row.addSpacing(4)
-        row.addWidget(Glyph("circle-x", "bad"))
+        row.addWidget(icon)
         row.addWidget(self._text, 1)
+        below = QHBoxLayout()
+        below.setSpacing(8)
+        below.addSpacing(icon.width() + 12)
+        below.addWidget(self.unsent, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(8, 8, 8, 8)
+        column.setSpacing(4)
+        column.addLayout(row)
+        column.addLayout(below)
         ways: dict[Button, tuple[WhenFull, Callable[[], None]]] = {
             self.drop: ("drop", chat.drop_oldest),
             self.summarise: ("summarise", chat.summarise),
@@ -159,7 +171,13 @@ class OverflowBar(QFrame):
             about = _ways()[way][2]
             button.setToolTip(tooltip(about))
             button.setAccessibleDescription(about)
+        chat.turn_removed.connect(self._remember)
         bind(chat, Chat.overflow, self.update_overflow)
+
+    def _remember(self, turn: Turn) -> None:
+        """A question that is taken out of the chat waits for what is chosen here."""
+        if turn.role == "user":
+            self._question = turn.text
 
     def update_overflow(self, overflow: Overflow | None) -> None:
         self.setVisible(overflow is not None)
@@ -172,7 +190,11 @@ class OverflowBar(QFrame):
             said = self.tr("The chat has reached {context} tokens.")
         told = said.format(context=context, needed=words.grouped(overflow.needed))
         self._text.setText(told)
-        self.setAccessibleName(told)
+        waits = overflow.needed > overflow.context and bool(self._question)
+        self.unsent.setVisible(waits)
+        line = " ".join(self._question.split())
+        self.unsent.show_text(self.tr("Not sent yet: {question}").format(question=line))
+        self.setAccessibleName(f"{told} {self.unsent.accessibleName()}" if waits else told)
 
 
 def _ways() -> dict[WhenFull, tuple[str, str, str]]:

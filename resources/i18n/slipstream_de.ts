@@ -927,6 +927,10 @@
         <source>The chat has reached {context} tokens.</source>
         <translation>Der Chat hat {context} Tokens erreicht.</translation>
     </message>
+    <message>
+        <source>Not sent yet: {question}</source>
+        <translation>Noch nicht gesendet: {question}</translation>
+    </message>
 </context>
 <context>
     <name>PrecisionPicker</name>
@@ -1752,11 +1756,11 @@
     </message>
     <message>
         <source>{rate} tok/s</source>
-        <translation>{rate} Tok/s</translation>
+        <translation>{rate} tok/s</translation>
     </message>
     <message>
         <source>first token {time} s</source>
-        <translation>erstes Token {time} s</translation>
+        <translation>erstes nach {time} s</translation>
     </message>
     <message>
         <source>no draft</source>
@@ -1784,7 +1788,7 @@
     </message>
     <message>
         <source>{count} tokens a round</source>
-        <translation>{count} Tokens je Runde</translation>
+        <translation>{count} je Runde</translation>
     </message>
     <message>
         <source>Compared with the speed without a draft on this machine</source>
@@ -1792,7 +1796,7 @@
     </message>
     <message>
         <source>{times} times plain</source>
-        <translation>{times}-mal so schnell wie ohne</translation>
+        <translation>{times}-faches Tempo</translation>
     </message>
     <message>
         <source>The answer is empty</source>

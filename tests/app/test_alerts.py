@@ -167,3 +167,13 @@ def test_without_a_log_there_is_a_report(bar):
     bar.alerts.show("Something.")
     assert "Log:\nempty" in bar.alerts.report()
     assert Alert("Something.").details == ()
+
+
+def test_a_path_is_not_torn(bar):
+    path = "/home/someone/.local/share/slip-stream/history.db"
+    bar.alerts.show(f"The file of chats is damaged. It is in this folder of yours: {path}")
+    bar.show()
+    words = bar.text.fontMetrics().horizontalAdvance(path)
+    assert bar.text.minimumSizeHint().width() >= words
+    bar.alerts.show(f"The file {path * 3} is damaged.")
+    assert bar.text.minimumSizeHint().width() < bar.width()

@@ -19,6 +19,7 @@ from app import resources
 from app.chats.conversation import Attachment
 from app.settings import Settings
 from app.viewmodels.chat import Overflow
+from app.viewmodels.turns import Turn
 from app.widgets import composer as module
 from app.widgets.composer import Composer
 from app.widgets.context_meter import ContextMeter, OverflowBar
@@ -479,11 +480,23 @@ def test_a_full_chat_offers_three_ways(qtbot, window):
     assert bar._text.text() == "The chat has reached 8,192 tokens."
     chat.overflow = Overflow(9_100, 8_192)
     assert bar._text.text() == ("The chat has reached 8,192 tokens; the next answer needs 9,100.")
+    assert not bar.unsent.isVisible()
     for button in (bar.drop, bar.summarise, bar.end):
         assert button.accessibleDescription()
         button.click()
     assert chat.calls == ["drop_oldest", "summarise", "dismiss_overflow"]
     assert not bar.isVisible()
+
+
+def test_a_question_that_waits_for_room_is_to_be_seen(window):
+    bar, chat = window.bar, window.desk.chat
+    chat.turn_removed.emit(Turn("a", "assistant", "Half an answer"))
+    chat.turn_removed.emit(Turn("q", "user", "And what about\nthe rest?"))
+    chat.overflow = Overflow(9_100, 8_192)
+    assert bar.unsent.isVisible()
+    assert bar.unsent.accessibleName() == "Not sent yet: And what about the rest?"
+    chat.overflow = Overflow(8_192, 8_192)  # the answer was cut off, the question sent
+    assert not bar.unsent.isVisible()
 
 
 def test_every_control_has_a_name(qtbot, window):
