@@ -233,17 +233,26 @@ def _scaled(font: QFont, factor: float) -> QFont:
     return scaled
 
 
+def scaled(length: int) -> int:
+    """Pixels of an icon, or of what holds one, in the font size that is set."""
+    app = QApplication.instance()
+    system = app.property(SYSTEM_POINTS) if app is not None else None
+    return round(length * _points() / system) if system else length
+
+
 def pixmap(name: str, ink: QColor, size: int, ratio: float = 1.0) -> QPixmap:
-    """The icon `name` in `ink`, `size` logical pixels wide, for a device pixel `ratio`."""
-    return _drawn(name, ink.name(), size, ratio)
+    """The icon `name` in `ink`, `size` logical pixels wide at the usual font size, for a device
+    pixel `ratio`."""
+    # A thin stroke would vanish in the small sizes beside a status word.
+    stroke = 2.25 if size <= 12 else 1.75
+    return _drawn(name, ink.name(), scaled(size), ratio, stroke)
 
 
 @lru_cache(maxsize=512)
-def _drawn(name: str, ink: str, size: int, ratio: float) -> QPixmap:
+def _drawn(name: str, ink: str, size: int, ratio: float, stroke: float) -> QPixmap:
     drawn = QPixmap(QSize(round(size * ratio), round(size * ratio)))
     drawn.fill(Qt.GlobalColor.transparent)
-    # A thin stroke would vanish in the small sizes beside a status word.
-    svg = _svg(name, ink, 2.25 if size <= 12 else 1.75)
+    svg = _svg(name, ink, stroke)
     painter = QPainter(drawn)
     QSvgRenderer(QByteArray(svg)).render(painter, QRectF(drawn.rect()))
     painter.end()

@@ -26,6 +26,7 @@ from app.viewmodels.models import Models
 from app.viewmodels.presets import Presets
 from app.viewmodels.stats import Stats
 from app.viewmodels.writing import Writing
+from app.widgets.chat_column import NoteBar
 from app.widgets.chat_list import ChatList
 from app.widgets.composer import Composer
 from app.widgets.context_meter import ContextMeter, OverflowBar
@@ -84,6 +85,7 @@ class Window(QWidget):
         self.chats = ChatList(parts.conversations, parts.hub)
         self.header = Header(parts.chat, parts.models, parts.stats, parts.conversations)
         self.transcript = Transcript(parts.chat)
+        self.note = NoteBar(parts.conversations)
         self.overflow_bar = OverflowBar(parts.chat)
         self.error_bar = ErrorBar(parts.alerts)
         self.composer = Composer(
@@ -114,7 +116,13 @@ class Window(QWidget):
         foot = QVBoxLayout()
         foot.setSpacing(8)
         foot.setContentsMargins(24, 0, 24, 10)
-        for widget in (self.overflow_bar, self.error_bar, self.composer, self.meter):
+        for widget in (
+            self.note,
+            self.overflow_bar,
+            self.error_bar,
+            self.composer,
+            self.meter,
+        ):
             widget.setMaximumWidth(COLUMN + 2 * OUTSIDE)
             row = QHBoxLayout()
             row.addStretch(1)
@@ -266,6 +274,8 @@ class Window(QWidget):
         wanted = self._models.settings.chats
         self.chats.set_narrow(self.width() < ROOMY if wanted is None else not wanted)
         self.chats.setVisible(not self._models.first_run)
+        # The rail has no room for words.
+        self.note.set_wanted(self.chats.is_narrow)
         docked = self._is_docked()
         self.header.summary.setVisible(not docked)
         if docked and self._row.indexOf(self.sidebar) < 0:

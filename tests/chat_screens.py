@@ -22,7 +22,8 @@ from app.widgets import formula
 from engine.api import Chunk, Finish, RoundStats, Sampling, Usage
 from engine.errors import EngineError, OutOfMemory, Reason
 from tests.chats import DRAWN
-from tests.fakes import DRAFT, FakeShelf, ScriptedSession, chunks_of
+from tests.fakes import DRAFT, chunks_of
+from tests.model_screens import computer, usual
 from tests.stage import Stage, exact
 
 TARGET_NAME = "Qwen2.5-Coder 7B Instruct"
@@ -305,7 +306,13 @@ def staged(
         changed = replace(settings.Settings(), theme=scheme, **set_)
         settings.save(changed, paths.ensure(paths.config_folder()))
 
-    stage = Stage(out, exact(*script), FakeShelf(), prepare)
+    with computer():
+        yield from _played(Stage(out, exact(*script), usual(), prepare), scheme, size, chat)
+
+
+def _played(
+    stage: Stage, scheme: resources.Scheme, size: tuple[int, int], chat: str
+) -> Iterator[Stage]:
     try:
         stage.show(scheme, *size)
         models = stage.program.models
@@ -430,7 +437,7 @@ def answering(out: Path) -> None:
     """While it answers: with text, and while it thinks."""
     slow = varied(ANSWER)
     with staged(out, None, slow, scheme="dark", tint=True) as stage:
-        stage.session.pause = 0.03
+        stage.session.pause = 0.1
         stage.ask("Again, please.", wait=lambda: len(stage.program.chat.turns[-1].text) > 500)
         stage.shoot("answering-dark")
     thought = [Chunk(reasoning=f"{word} ") for word in THINKING_LONG.split(" ")]
@@ -470,7 +477,7 @@ def chats(out: Path) -> None:
             stage.program.conversations.new()
             stage.settle(0.3)
             stage.shoot(f"new-chat-{language}")
-    stage = Stage(out, ScriptedSession(), FakeShelf())
+    stage = Stage(out, exact(), usual())
     stage.show("light", 1440, 900)
     stage.shoot("no-chats")
     stage.end()

@@ -26,6 +26,7 @@ from engine.api import (
 from engine.errors import Cancelled, EngineError, Reason
 from engine.fit import Pair
 from engine.guidance import Level, Verdict
+from engine.library.files import missing
 from engine.library.scan import Entry
 from engine.measured import Measurement
 
@@ -34,8 +35,20 @@ TARGET, DRAFT, FOREIGN, BROKEN = (
 )
 
 
+# billions of parameters: layers, width of keys and values, hidden size, inner size
+SHAPES = {
+    0.135: (30, 384, 576, 1536),
+    0.494: (24, 256, 896, 4864),
+    1.54: (28, 512, 1536, 8960),
+    3.09: (36, 512, 2048, 11008),
+    7.62: (28, 1024, 3584, 18944),
+    14.8: (48, 2048, 5120, 13824),
+}
+
+
 def info(path: Path, parameters: int = 7_600_000_000, **changes: object) -> ModelInfo:
-    """What the headers of a pretended model say."""
+    """What the headers of a pretended model say. Not enough to tell whether it fits: that would
+    follow from the memory of the machine that the tests run on."""
     base = ModelInfo(
         name=path.name,
         path=path,
@@ -56,6 +69,21 @@ def info(path: Path, parameters: int = 7_600_000_000, **changes: object) -> Mode
     return replace(base, **changes)
 
 
+def shaped(told: ModelInfo) -> ModelInfo:
+    """A model with the shape of one of about its size."""
+    billions = (told.parameters or 0) / 1e9
+    nearest = min(SHAPES, key=lambda known: abs(known - billions))
+    layers, width, hidden, inner = SHAPES[nearest]
+    return replace(
+        told,
+        layers=layers,
+        cache_widths=(width,) * layers,
+        cache_windows=(0,) * layers,
+        hidden_size=hidden,
+        intermediate_size=inner,
+    )
+
+
 def entries() -> list[Entry]:
     """A target, a good draft, one with another vocabulary, a broken folder."""
     return [
@@ -66,9 +94,7 @@ def entries() -> list[Entry]:
             "Half a model",
             BROKEN,
             None,
-            Reason(
-                "missing_shard", "Incomplete: {file} is missing", {"file": "model-2.safetensors"}
-            ),
+            missing("model-2.safetensors").reason,
         ),
     ]
 
@@ -188,6 +214,7 @@ class ScriptedSession:
         self.rooms: list[int] = []
         self.spare: int | Exception = 2
         self.choices: list[str | Path] = []
+        self.describe: Callable[[Path], ModelInfo] = info
         self.loads: list[Path] = []
         self.limits: list[int | None] = []
         self.precisions: list[Precision | None] = []
@@ -230,7 +257,7 @@ class ScriptedSession:
         self.loads.append(path)
         self.precisions.append(precision)
         return Loaded(
-            info(path),
+            self.describe(path),
             "cpu",
             precision or self.auto,
             8_192,

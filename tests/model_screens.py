@@ -23,15 +23,15 @@ from app.viewmodels.downloads import Phase
 from app.viewmodels.shelf import Gettable, Judgement
 from engine import devices, guidance
 from engine.api import Kind, Loaded, ModelInfo
-from engine.errors import Reason
 from engine.guidance import Level, Verdict
 from engine.library import catalogue, formats
 from engine.library.catalogue import Catalogue
+from engine.library.files import missing
 from engine.library.folder import unfinished
 from engine.library.scan import Entry
 from engine.measured import Measurement
 from engine.vocabulary import Difference
-from tests.fakes import FakeShelf, ScriptedSession, info
+from tests.fakes import FakeShelf, ScriptedSession, entries, info, shaped
 from tests.hub import Hub, serving
 from tests.nvml import GIB, Card, Nvml
 from tests.stage import Stage
@@ -40,14 +40,6 @@ SAMPLED = 2.2  # seconds after which another reading of memory is shown
 TARGET = "Qwen2.5-Coder 7B Instruct"
 SMALL = "Qwen2.5-Coder 0.5B Instruct"
 LONG = "Qwen2.5-Coder-0.5B-Instruct-abliterated-distilled-long-context-v2.1-IQ4_XS"
-# billions of parameters: layers, width of keys and values, hidden size, inner size
-SHAPES = {
-    0.494: (24, 256, 896, 4864),
-    1.54: (28, 512, 1536, 8960),
-    3.09: (36, 512, 2048, 11008),
-    7.62: (28, 1024, 3584, 18944),
-    14.8: (48, 2048, 5120, 13824),
-}
 SAME = {
     TARGET: 7.62,
     SMALL: 0.494,
@@ -78,18 +70,16 @@ OTHERS = {
 
 
 def model(name: str, billions: float, **changes: object) -> Entry:
-    """A model of that many parameters, with the shape of one of about that size."""
-    layers, width, hidden, inner = SHAPES[min(SHAPES, key=lambda known: abs(known - billions))]
+    """A model of that many parameters."""
     path = Path("/models") / name.replace(" ", "-")
-    shape = {
-        "name": name,
-        "layers": layers,
-        "cache_widths": (width,) * layers,
-        "cache_windows": (0,) * layers,
-        "hidden_size": hidden,
-        "intermediate_size": inner,
-    }
-    return Entry(name, path, info(path, round(billions * 1e9), **shape | changes), None)
+    told = shaped(info(path, round(billions * 1e9), name=name))
+    return Entry(name, path, replace(told, **changes), None)  # type: ignore[arg-type]
+
+
+def usual() -> FakeShelf:
+    """The models that tests pretend, with enough known of them to say whether they fit."""
+    found = (replace(entry, info=entry.info and shaped(entry.info)) for entry in entries())
+    return FakeShelf(list(found))
 
 
 def thirty() -> list[Entry]:
@@ -98,9 +88,7 @@ def thirty() -> list[Entry]:
         "Qwen2.5-Coder 32B Instruct": unfinished(
             "model-00007-of-00014.safetensors.incomplete"
         ).reason,
-        "Half a model": Reason(
-            "missing_shard", "Incomplete: {file} is missing", {"file": "model-2.safetensors"}
-        ),
+        "Half a model": missing("model-2.safetensors").reason,
     }
     return [
         *(model(name, billions) for name, billions in SAME.items()),

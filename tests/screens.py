@@ -26,14 +26,15 @@ from engine.api import Usage
 from engine.errors import LoadError, Reason
 from tests import chat_screens, model_screens
 from tests.chat_screens import QUESTION, first_answer
-from tests.fakes import DRAFT, FakeShelf, ScriptedSession
+from tests.fakes import DRAFT, FakeShelf
+from tests.model_screens import computer, usual
 from tests.stage import Stage, exact
 
 
 def first_run(out: Path) -> None:
     """Nothing there; downloading; failed."""
     shelf = FakeShelf([])
-    stage = Stage(out, ScriptedSession(), shelf)
+    stage = Stage(out, exact(), shelf)
     stage.show("light", 1440, 900)
     stage.shoot("first-run")
     shelf.hold.clear()
@@ -45,8 +46,8 @@ def first_run(out: Path) -> None:
 
 def troubled(out: Path) -> None:
     """The error bar, a refused draft list, loading."""
-    session = ScriptedSession(first_answer())
-    stage = Stage(out, session, FakeShelf())
+    session = exact(first_answer())
+    stage = Stage(out, session, usual())
     stage.show("light", 1440, 900)
     stage.shoot("empty")
     stage.ask(QUESTION)
@@ -71,12 +72,12 @@ def troubled(out: Path) -> None:
 
 def popovers(out: Path) -> None:
     """The draft options and the list of targets."""
-    shelf = FakeShelf()
+    shelf = usual()
     shelf.refused = Reason(
         "recurrent",
         "This model keeps a running state that cannot be rewound, so drafting is off for it.",
     )
-    stage = Stage(out, ScriptedSession(), shelf)
+    stage = Stage(out, exact(), shelf)
     stage.show("light", 1440, 900)
     drafts = stage.program.window.sidebar.drafts
     drafts.popover.open_under(drafts.options)
@@ -102,7 +103,7 @@ def precisions(out: Path) -> None:
                 {"percent": 3.2},
             ),
         )
-        stage = Stage(out, session, FakeShelf())
+        stage = Stage(out, session, usual())
         stage.show(scheme, width, height)  # type: ignore[arg-type]
         stage.program.models.choose_draft(str(DRAFT))
         stage.settle(0.2)
@@ -145,7 +146,8 @@ def main(arguments: list[str]) -> None:
     }
     for name, draw in pictures.items():
         if len(arguments) == 1 or name in arguments[1:]:
-            draw()
+            with computer():
+                draw()
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app import resources, start
 from engine.api import Chunk
-from tests.fakes import FakeShelf, ScriptedSession
+from tests.fakes import FakeShelf, ScriptedSession, info, shaped
 
+DEEP = 8  # layouts within one another
 SCHEMES: tuple[resources.Scheme, ...] = ("light", "dark")
 
 
@@ -36,6 +37,7 @@ class Stage:
     ) -> None:
         """`prepare` writes what is kept from before the program starts."""
         self.out, self.session = out, session
+        session.describe = lambda path: shaped(info(path))
         os.environ["SLIPSTREAM_HOME"] = tempfile.mkdtemp()
         prepare()
         self.program = start.build(["screens"], session_factory=lambda: session, shelf=shelf)
@@ -70,6 +72,8 @@ class Stage:
     def shoot(self, name: str, *over: QWidget) -> None:
         """Write the picture, with these windows `over` the program's."""
         self.settle(0.1)
+        for _ in range(DEEP):  # what came last is not in its place yet
+            QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
         window = self.program.window
         shot: QPixmap = window.grab()
         painter = QPainter(shot)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -218,12 +218,13 @@ class Chat(QObject):
 
     def drop_oldest(self) -> None:
         """Leave the oldest messages out of what the model is shown, and ask again."""
-        self._make_room(self._room.leave_out)
+        if self._begin_room("drop"):
+            self._room.leave_out(self._told(), self._context())
 
     def summarise(self) -> None:
         """Have the oldest messages summarised, show the model that instead, and ask again."""
-        drafting = self._models.drafting
-        self._make_room(lambda told, context: self._room.sum_up(told, context, drafting))
+        if self._begin_room("summarise"):
+            self._room.sum_up(self._told(), self._context(), self._models.drafting)
 
     def dismiss_overflow(self) -> None:
         """Leave it as it is; a question that does not fit goes back to where it was written."""
@@ -241,13 +242,17 @@ class Chat(QObject):
         """Nothing waits for room any more; a question that did stays in the chat."""
         self.overflow = self._waiting = None
 
-    def _make_room(self, make: Callable[[list[Message], int], None]) -> None:
+    def _begin_room(self, way: Literal["drop", "summarise"]) -> bool:
+        """Whether room can be made now."""
         if self.overflow is None or not self._is_ready():
-            return
-        context = self._models.context or self.overflow.context
-        self.overflow = None
+            return False
+        self.overflow = replace(self.overflow, making=way)
         self._answer_now(True)
-        make(self._told(), context)
+        return True
+
+    def _context(self) -> int:
+        """Tokens that the target may hold."""
+        return self._models.context or (self.overflow.context if self.overflow else 0)
 
     def _made_room(self, count: int, summary: str) -> None:
         """The oldest `count` messages that the model was shown are shown to it no more, and what
@@ -260,7 +265,8 @@ class Chat(QObject):
         left_out = turns[count - 1].id
         self.choose(replace(self.choices, left_out=left_out, summary=summary))
         self._answer_now(False)
-        waiting, self._waiting = self._waiting, None
+        waiting = self._waiting
+        self._forget_overflow()
         if waiting is not None:
             waiting.again()
 

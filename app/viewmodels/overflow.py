@@ -6,6 +6,7 @@ handed.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from PySide6.QtCore import QCoreApplication, QObject, Signal
 
@@ -22,10 +23,12 @@ SUMMARY = Sampling(temperature=0.0, max_tokens=400)
 
 @dataclass(frozen=True)
 class Overflow:
-    """The chat does not fit: the tokens it would need, and what there is."""
+    """The chat does not fit: the tokens it would need, and what there is. `making`: how room is
+    being made just now."""
 
     needed: int
     context: int
+    making: Literal["", "drop", "summarise"] = ""
 
 
 class RoomMaker(QObject):

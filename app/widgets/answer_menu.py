@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.viewmodels.chat import Chat
 from app.viewmodels.turns import Turn
+from app.widgets.common import isolated
 from app.widgets.markdown import rich
 
 
@@ -19,7 +20,7 @@ def answer_menu(
     menu.setAccessibleName(_tr("More for this answer"))
 
     def add(text: str, action: Callable[[], object], enabled: bool = True) -> QAction:
-        made = menu.addAction(text)
+        made = menu.addAction(isolated(text))
         made.triggered.connect(lambda: action())
         made.setEnabled(enabled)
         return made

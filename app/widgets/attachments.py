@@ -129,8 +129,7 @@ class _Remove(IconButton):
     stepped = Signal()  # the focus came
 
     def __init__(self) -> None:
-        super().__init__(self.tr("Remove"), "x", size=22)
-        self.setIconSize(QSize(14, 14))
+        super().__init__(self.tr("Remove"), "x", size=22, drawn=14)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         keys = (Qt.Key.Key_Delete, Qt.Key.Key_Backspace, Qt.Key.Key_Return, Qt.Key.Key_Enter)

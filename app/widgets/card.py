@@ -117,16 +117,20 @@ class CopyCode(QToolButton):
         self.setAccessibleName(self.tr("Copy the code"))
         self.setFont(resources.font("caption"))
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.setIconSize(QSize(14, 14))
+        size = resources.scaled(14)
+        self.setIconSize(QSize(size, size))
         self.setIcon(resources.icon("copy", "text2", 14))
         self.setCursor(Qt.CursorShape.ArrowCursor)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        # As the code, whatever the direction of the window.
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         self.clicked.connect(self._copy)
 
     def show_card(self, card: Card, corner: QPoint) -> None:
         """Copy `card` from now on, at the corner of it; what in it cannot be seen is said."""
         if self.card is not card or self._corner != corner:
             self.card, self._corner = card, corner
+            self.resize(self.sizeHint())
             self.move(corner + QPoint(-self.sizeHint().width() - 8, 7))
             self.show()
         if card.unseen == self._unseen:
@@ -171,6 +175,8 @@ def paint_card(painter: QPainter, place: QRectF, card: Card, seen: QRectF) -> No
     if seen.top() > place.top() + 40:
         return
     painter.setFont(resources.font("caption"))
+    # Code is read from the left, and its head with it.
+    painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
     head = place.adjusted(14, 10, -100, 0)
     if card.unseen:
         notice = unseen_notice(card.unseen)

@@ -135,6 +135,8 @@ class NoteBar(QFrame):
 
     def __init__(self, conversations: Conversations) -> None:
         super().__init__()
+        self._conversations = conversations
+        self._wanted = True
         self.setObjectName("card")
         self.said = _Said()
         self.undo = Button(self.tr("Undo"), kind="flat")
@@ -147,14 +149,21 @@ class NoteBar(QFrame):
         row.addWidget(self.undo, 0, Qt.AlignmentFlag.AlignRight)
         bind(conversations, Conversations.note, self.show_note)
 
+    def set_wanted(self, wanted: bool) -> None:
+        """Whether notes are shown here."""
+        if wanted != self._wanted:
+            self._wanted = wanted
+            self.setVisible(wanted and self._conversations.note is not None)
+
     def show_note(self, note: Note | None) -> None:
-        self.setVisible(note is not None)
+        self.setVisible(self._wanted and note is not None)
         if note is None:
             return
         self.undo.setVisible(note.undo)
         self.said.show_note(note)
         self._fit()
-        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, note.text))
+        if self.isVisible():
+            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, note.text))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

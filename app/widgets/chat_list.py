@@ -122,7 +122,7 @@ class Rail(QWidget):
 
     def _build(self) -> None:
         column = QVBoxLayout()
-        column.setContentsMargins(10, 11, 9, 8)
+        column.setContentsMargins(4, 11, 3, 8)
         column.setSpacing(6)
         centre = Qt.AlignmentFlag.AlignHCenter
         column.addWidget(Glyph("mark", "accent", 24), 0, centre)

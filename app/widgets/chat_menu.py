@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from app.viewmodels.conversations import Conversations
 from app.viewmodels.history import Form
+from app.widgets.common import isolated
 
 FORMS: tuple[Form, ...] = ("markdown", "json")
 
@@ -99,7 +100,7 @@ def _menu(parent: QWidget) -> QMenu:
 
 
 def _add(menu: QMenu, words: str, run: Callable[[], object]) -> QAction:
-    entry = menu.addAction(words)
+    entry = menu.addAction(isolated(words))
     entry.triggered.connect(lambda _=False: run())
     return entry
 

@@ -109,11 +109,12 @@ class LinePainter(QStyledItemDelegate):
     def _more(self, painter: QPainter, place: QRect) -> None:
         ratio = self._view.devicePixelRatioF()
         ink = resources.colour("text2")
-        corner = more_place(self._view, place).center() - QPointF(MORE / 2, MORE / 2).toPoint()
+        half = resources.scaled(MORE) / 2
+        corner = more_place(self._view, place).center() - QPointF(half, half).toPoint()
         painter.drawPixmap(corner, resources.pixmap("ellipsis", ink, MORE, ratio))
 
     def _words(self, painter: QPainter, place: QRect, line: Line, *, shortened: bool) -> None:
-        room = place.width() - 2 * INSIDE - (MORE + 4 if shortened else 0)
+        room = place.width() - 2 * INSIDE - (resources.scaled(MORE) + 4 if shortened else 0)
         left = place.left() + INSIDE
         if self._view.isRightToLeft():
             left = place.right() + 1 - INSIDE - room
@@ -159,7 +160,7 @@ class LinePainter(QStyledItemDelegate):
 
     def _fits(self, rect: QRect, line: Line) -> bool:
         """Whether the row shows its whole title beside the button under the pointer."""
-        room = row_place(self._view, rect).width() - 2 * INSIDE - MORE - 4
+        room = row_place(self._view, rect).width() - 2 * INSIDE - resources.scaled(MORE) - 4
         font = resources.font("name" if line.current else "body")
         return QFontMetrics(font).horizontalAdvance(line.title) <= room
 
@@ -210,7 +211,7 @@ def row_place(view: QListView, rect: QRect) -> QRect:
 
 def more_place(view: QListView, place: QRect) -> QRect:
     """Where in a row's fill the pointer opens the menu."""
-    width = MORE + 12
+    width = resources.scaled(MORE) + 12
     if view.isRightToLeft():
         return QRect(place.left(), place.top(), width, place.height())
     return QRect(place.right() + 1 - width, place.top(), width, place.height())

@@ -5,7 +5,7 @@ from PySide6.QtGui import QAction, QFontMetrics, QKeyEvent, QKeySequence, QPaint
 from PySide6.QtWidgets import QLineEdit
 
 from app import resources
-from app.widgets.common import takes_escape
+from app.widgets.common import LOOKS, takes_escape
 
 KEYS = "Ctrl+K"
 LENS = 14  # pixels
@@ -19,12 +19,12 @@ class Search(QLineEdit):
 
     def __init__(self) -> None:
         super().__init__()
+        self._clear = QAction(self.tr("Clear the search"), self)
         self.setPlaceholderText(self.tr("Search chats"))
         self.setAccessibleName(self.tr("Search chats"))
         self.setFont(resources.font())
         self.setMaxLength(200)
         self._make_room()
-        self._clear = QAction(self.tr("Clear the search"), self)
         self._clear.triggered.connect(self.clear)
         self.textChanged.connect(self._update_clear)
         self._dress()
@@ -42,7 +42,7 @@ class Search(QLineEdit):
         mirrored = self.isRightToLeft()
         side = sides.AlignRight if mirrored else sides.AlignLeft
         self.setAlignment(side | sides.AlignAbsolute | sides.AlignVCenter)
-        room = LENS + 6
+        room = resources.scaled(LENS) + 6
         self.setTextMargins(0 if mirrored else room, 0, room if mirrored else 0, 0)
 
     def _dress(self) -> None:
@@ -50,9 +50,9 @@ class Search(QLineEdit):
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
+        if event.type() in LOOKS:
             self._dress()
-        elif event.type() == QEvent.Type.LayoutDirectionChange:
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.LayoutDirectionChange):
             self._make_room()
 
     def event(self, event: QEvent) -> bool:
@@ -73,10 +73,11 @@ class Search(QLineEdit):
         super().paintEvent(event)
         painter = QPainter(self)
         mirrored = self.isRightToLeft()
-        left = self.width() - LENS - 9 if mirrored else 9
+        size = resources.scaled(LENS)
+        left = self.width() - size - 9 if mirrored else 9
         ink, ratio = resources.colour("text2"), self.devicePixelRatioF()
         drawn = resources.pixmap("search", ink, LENS, ratio)
-        painter.drawPixmap(left, (self.height() - LENS) // 2, drawn)
+        painter.drawPixmap(left, (self.height() - size) // 2, drawn)
         if self.text():
             return
         painter.setFont(resources.font("small"))
@@ -84,7 +85,7 @@ class Search(QLineEdit):
         taken = QFontMetrics(self.font()).horizontalAdvance(self.placeholderText())
         keys = hint()
         width = QFontMetrics(painter.font()).horizontalAdvance(keys)
-        if taken + width + LENS + 48 < self.width():
+        if taken + width + size + 48 < self.width():
             # The painter mirrors what is aligned.
             side = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
             painter.drawText(self.rect().adjusted(9, 0, -9, 0), side, keys)

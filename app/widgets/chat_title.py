@@ -39,7 +39,6 @@ class Title(QWidget):
         # As the window, whatever the direction of the title.
         sides = Qt.AlignmentFlag
         side = sides.AlignRight if self.isRightToLeft() else sides.AlignLeft
-        self._shown.setAlignment(side | sides.AlignAbsolute | sides.AlignVCenter)
         self.field.setAlignment(side | sides.AlignAbsolute | sides.AlignVCenter)
 
     def show_text(self, title: str) -> None:

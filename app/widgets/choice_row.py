@@ -31,17 +31,17 @@ from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOpti
 
 from app import resources
 from app.viewmodels.rows import Row, Tone
+from app.widgets.common import unbroken
 
 Index = QModelIndex | QPersistentModelIndex
 ROOT = QModelIndex()  # under which all rows of a list lie
 ROW = Qt.ItemDataRole.UserRole
 LEFT = 8
-RADIO = 14
+RADIO = 14  # pixels at the usual font size, as is the next
 ICON = 12
 HEAD_TOP = 8
 MOST = 1_000  # pixels, more than any heading is high
 BUTTON_MARGIN = 10
-TEXT_LEFT = LEFT + RADIO + 9
 STATUS = {
     "good": ("circle-check", "accent_text"),
     "caution": ("triangle-alert", "caution"),
@@ -116,12 +116,17 @@ class RowPainter(QStyledItemDelegate):
         metrics = QFontMetrics(font)
         base = rect.top() + 5 + metrics.ascent()
         taken = _aside(painter, rect, row, base) + _button_room(row)
-        room = rect.width() - TEXT_LEFT - LEFT - taken
+        room = rect.width() - _text_left() - LEFT - taken
         painter.setFont(font)
         painter.setPen(resources.colour("text" if able else "text3"))
         text = metrics.elidedText(row.name, self._elide, room)
-        left = _placed(rect, TEXT_LEFT, metrics.horizontalAdvance(text))
+        left = _placed(rect, _text_left(), metrics.horizontalAdvance(text))
         painter.drawText(round(left), base, text)
+
+
+def _text_left() -> int:
+    """Pixels from where a row begins to its words."""
+    return LEFT + resources.scaled(RADIO) + 9
 
 
 def _mirrored() -> bool:
@@ -157,14 +162,15 @@ def _heading_height(row: Row, width: int) -> int:
 
 def _radio(painter: QPainter, rect: QRect, row: Row) -> None:
     line = QFontMetrics(resources.font("name")).height()
-    top = rect.top() + 5 + (line - RADIO) / 2
-    box = QRectF(_placed(rect, LEFT, RADIO), top, RADIO, RADIO)
+    size = resources.scaled(RADIO)
+    top = rect.top() + 5 + (line - size) / 2
+    box = QRectF(_placed(rect, LEFT, size), top, size, size)
     if row.checked:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(resources.colour("accent"))
         painter.drawEllipse(box)
         painter.setBrush(resources.colour("on_accent"))
-        painter.drawEllipse(box.center(), 3, 3)
+        painter.drawEllipse(box.center(), 3 * size / RADIO, 3 * size / RADIO)
         return
     edge = resources.colour("edge" if row.usable else "control")
     painter.setPen(QPen(edge, 1.2))
@@ -221,7 +227,8 @@ def _button(painter: QPainter, rect: QRect, row: Row, hovered: bool) -> None:
     line = QFontMetrics(resources.font("name")).height()
     ratio = painter.device().devicePixelRatioF()
     drawn = resources.pixmap("download", resources.colour("text2"), RADIO, ratio)
-    left, top = _placed(rect, LEFT, RADIO), rect.top() + 5 + (line - RADIO) / 2
+    size = resources.scaled(RADIO)
+    left, top = _placed(rect, LEFT, size), rect.top() + 5 + (line - size) / 2
     painter.drawPixmap(QPointF(left, top), drawn)
     place = button_place(rect, row)
     painter.setPen(QPen(resources.colour("control"), 1))
@@ -240,7 +247,7 @@ def _status(painter: QPainter, rect: QRect, row: Row) -> None:
         if tone in STATUS:
             _icon(painter, rect, tone, top)
         room = _room(row, rect.width()) - _indent(tone)
-        layout.draw(painter, QPointF(_placed(rect, TEXT_LEFT + _indent(tone), room), top))
+        layout.draw(painter, QPointF(_placed(rect, _text_left() + _indent(tone), room), top))
         top += layout.boundingRect().height()
 
 
@@ -249,16 +256,17 @@ def _icon(painter: QPainter, rect: QRect, tone: Tone, top: float) -> None:
     line = QFontMetrics(resources.font("caption")).height()
     ratio = painter.device().devicePixelRatioF()
     drawn = resources.pixmap(icon, resources.colour(ink), ICON, ratio)
-    painter.drawPixmap(QPointF(_placed(rect, TEXT_LEFT, ICON), top + (line - ICON) / 2), drawn)
+    size = resources.scaled(ICON)
+    painter.drawPixmap(QPointF(_placed(rect, _text_left(), size), top + (line - size) / 2), drawn)
 
 
 def _indent(tone: Tone) -> int:
-    return ICON + 5 if tone in STATUS else 0
+    return resources.scaled(ICON) + 5 if tone in STATUS else 0
 
 
 def _room(row: Row, width: int) -> int:
     """Pixels for the lines below the name."""
-    return width - TEXT_LEFT - LEFT - _button_room(row)
+    return width - _text_left() - LEFT - _button_room(row)
 
 
 def _leading() -> Qt.AlignmentFlag:
@@ -280,7 +288,7 @@ def _lines(row: Row, width: int) -> list[QTextLayout]:
 def _wrapped(word: str, text: str, tone: Tone, room: int) -> QTextLayout:
     """`text` below one another in `room`, its first `word` in its own colour and weight."""
     font = resources.font("caption", tabular=True)
-    layout = QTextLayout(text, font)
+    layout = QTextLayout(unbroken(text), font)
     option = QTextOption()
     # a file's name may be one word and longer than a line
     option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)

@@ -1,24 +1,34 @@
-"""Small widgets in the program's dress: labels, buttons, icons, lines, meters.
+"""Small widgets in the program's dress: labels, buttons, icons, lines.
 
 They know colours and fonts by name (`app.resources`) and no view model.
 """
 
 import html
+import re
 from typing import Literal
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QApplication,
     QFrame,
     QLabel,
     QPushButton,
     QSizePolicy,
+    QStyle,
     QToolButton,
     QWidget,
 )
 
 from app import resources
+
+ICON = 16  # pixels at the usual font size
+ROUND_ICON = 8  # pixels that a button has around its icon at least
+# What changes the colour or the size of an icon.
+LOOKS = (QEvent.Type.PaletteChange, QEvent.Type.FontChange)
+
+_UNIT = re.compile(r"(?<=\d) (?=%|(?:[kMG]i?B|tok/s|ms|s|min)\b)")
 
 Kind = Literal["plain", "primary", "small", "flat", "bare"]
 
@@ -32,17 +42,54 @@ def label(
     tabular: bool = False,
 ) -> QLabel:
     """Plain text in a font role and a colour tone; `tabular` where its numbers change."""
-    made = QLabel(text)
-    made.setTextFormat(Qt.TextFormat.PlainText)
+    made = Label()
     made.setFont(resources.font(role, tabular=tabular))
     made.setProperty("tone", tone)
     made.setWordWrap(wrap)
+    made.setText(text)
     return made
+
+
+class Label(QLabel):
+    """Plain text. It stands on the side that the window's direction says, whatever that of its
+    words: a list of German names in an Arabic window is still read from the right."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self._asked = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        self.setAlignment(self._asked)
+
+    def setText(self, text: str) -> None:
+        super().setText(unbroken(text) if self.wordWrap() else text)
+
+    def setAlignment(self, alignment: Qt.AlignmentFlag) -> None:
+        self._asked = alignment
+        placed = QStyle.visualAlignment(self.layoutDirection(), alignment)
+        super().setAlignment(placed | Qt.AlignmentFlag.AlignAbsolute)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.LayoutDirectionChange:
+            self.setAlignment(self._asked)
+
+
+def isolated(text: str) -> str:
+    """`text` in its own direction: what ends a sentence stays at its end where the window's
+    direction is another one."""
+    mirrored = QApplication.layoutDirection() is Qt.LayoutDirection.RightToLeft
+    return f"\u2068{text}\u2069" if mirrored and text else text
+
+
+def unbroken(text: str) -> str:
+    """`text` whose numbers stay beside their units where lines are broken: "78 %", "3.1 GB"."""
+    return _UNIT.sub("\u00a0", text)
 
 
 def tooltip(text: str) -> str:
     """`text` for a tooltip, which would take a tag in a model's name for one."""
-    return f"<qt>{html.escape(text).replace(chr(10), '<br>')}</qt>" if text else ""
+    text = html.escape(unbroken(text))
+    return f"<qt>{text.replace(chr(10), '<br>')}</qt>" if text else ""
 
 
 def device_name(name: str) -> str:
@@ -75,7 +122,16 @@ class Glyph(QWidget):
     def __init__(self, name: str, ink: str = "text2", size: int = 16) -> None:
         super().__init__()
         self._name, self._ink, self._size = name, ink, size
+        self._fit()
+
+    def _fit(self) -> None:
+        size = resources.scaled(self._size)
         self.setFixedSize(size, size)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._fit()
 
     def set_icon(self, name: str, ink: str) -> None:
         """Another icon, in the colour named `ink`."""
@@ -107,13 +163,13 @@ class Button(QPushButton):
         self.setProperty("kind", kind)
         self.setFont(resources.font(role))
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.setIconSize(QSize(16, 16))
         self._dress()
 
     def set_words(self, text: str) -> None:
         """Another text. Beside an icon it keeps a distance that no style sheet can set."""
         self.setAccessibleName(text)
-        self.setText(f"\u2009\u2009{text}" if self._icon else text)
+        told = isolated(text)
+        self.setText(f"\u2009\u2009{told}" if self._icon else told)
 
     def set_icon(self, icon: str, ink: str) -> None:
         """Another icon, in the colour named `ink`."""
@@ -128,23 +184,26 @@ class Button(QPushButton):
 
     def _dress(self) -> None:
         self.setIcon(resources.icon(self._icon, self._ink))
+        size = resources.scaled(ICON)
+        self.setIconSize(QSize(size, size))
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
+        if event.type() in LOOKS:
             self._dress()
 
 
 class IconButton(QToolButton):
     """An icon alone, with its name as tooltip and for screen readers."""
 
-    def __init__(self, name: str, icon: str, *, size: int = 30, ink: str = "text2") -> None:
+    def __init__(
+        self, name: str, icon: str, *, size: int = 30, ink: str = "text2", drawn: int = ICON
+    ) -> None:
         super().__init__()
         self._icon, self._ink = icon, ink
+        self._size, self._drawn = size, drawn
         self.setToolTip(name)
         self.setAccessibleName(name)
-        self.setFixedSize(size, size)
-        self.setIconSize(QSize(16, 16))
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._dress()
 
@@ -154,11 +213,15 @@ class IconButton(QToolButton):
         self._dress()
 
     def _dress(self) -> None:
-        self.setIcon(resources.icon(self._icon, self._ink))
+        self.setIcon(resources.icon(self._icon, self._ink, self._drawn))
+        drawn = resources.scaled(self._drawn)
+        self.setIconSize(QSize(drawn, drawn))
+        side = max(self._size, drawn + ROUND_ICON)
+        self.setFixedSize(side, side)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
+        if event.type() in LOOKS:
             self._dress()
 
 
@@ -201,7 +264,7 @@ class CardButton(QAbstractButton):
             painter.drawRoundedRect(self.rect().adjusted(1, 1, -1, -1), 7, 7)
 
 
-class Elided(QLabel):
+class Elided(Label):
     """One line of text, shortened where it must be; the tooltip then has all of it.
 
     Names are shortened in the middle, since they differ at both ends; sentences at the end.
@@ -216,7 +279,6 @@ class Elided(QLabel):
         super().__init__()
         self._mode = mode
         self._full = ""
-        self.setTextFormat(Qt.TextFormat.PlainText)
         self.setFont(resources.font(role))
         self.setProperty("tone", tone)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -236,36 +298,6 @@ class Elided(QLabel):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
-
-
-class Meter(QWidget):
-    """A thin bar that is filled up to a share of 0 to 1."""
-
-    def __init__(self, name: str, height: int = 4) -> None:
-        super().__init__()
-        self._share = 0.0
-        self.setFixedHeight(height)
-        self.setAccessibleName(name)
-
-    def set_share(self, share: float) -> None:
-        """Fill up to `share`."""
-        self._share = min(max(share, 0.0), 1.0)
-        self.setAccessibleDescription(f"{100 * self._share:.0f} %")
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        whole = QRectF(self.rect())
-        radius = whole.height() / 2
-        painter.setBrush(resources.colour("groove"))
-        painter.drawRoundedRect(whole, radius, radius)
-        if self._share > 0:
-            # A trace of an amount is still to be seen.
-            filled = QRectF(0, 0, max(whole.width() * self._share, 3), whole.height())
-            painter.setBrush(resources.colour("accent"))
-            painter.drawRoundedRect(filled, radius, radius)
 
 
 def takes_escape(event: QEvent) -> bool:

@@ -15,7 +15,8 @@ from app.viewmodels.overflow import Overflow
 from app.viewmodels.rows import Row
 from app.viewmodels.writing import Tokens, Writing
 from app.widgets.choices import ChoiceList
-from app.widgets.common import Button, CardButton, Glyph, Meter, label, set_tone, tooltip
+from app.widgets.common import Button, CardButton, Glyph, label, set_tone, tooltip
+from app.widgets.meter import Meter
 from app.widgets.preset_list import Flyout
 
 HEIGHT = 20  # pixels at least; a larger font takes more
@@ -153,6 +154,7 @@ class OverflowBar(QFrame):
             self.summarise: ("summarise", chat.summarise),
             self.end: ("stop", chat.dismiss_overflow),
         }
+        self._buttons = tuple(ways)
         for button, (way, act) in ways.items():
             row.addWidget(button)
             button.clicked.connect(act)
@@ -165,14 +167,23 @@ class OverflowBar(QFrame):
         self.setVisible(overflow is not None)
         if overflow is None:
             return
-        context = words.grouped(overflow.context)
-        if overflow.needed > overflow.context:
-            said = self.tr("The chat has reached {context} tokens; the next answer needs {needed}.")
-        else:
-            said = self.tr("The chat has reached {context} tokens.")
-        told = said.format(context=context, needed=words.grouped(overflow.needed))
+        for button in self._buttons:
+            button.setVisible(not overflow.making)
+        told = self._told(overflow)
         self._text.setText(told)
         self.setAccessibleName(told)
+
+    def _told(self, overflow: Overflow) -> str:
+        if overflow.making == "summarise":
+            return self.tr("The model sums up the oldest turns. Esc stops it.")
+        if overflow.making == "drop":
+            return self.tr("Room is being made.")
+        if overflow.needed > overflow.context:
+            said = self.tr("With this question the chat has {needed} tokens; {context} fit.")
+        else:
+            said = self.tr("The chat has reached {context} tokens.")
+        context, needed = words.grouped(overflow.context), words.grouped(overflow.needed)
+        return said.format(context=context, needed=needed)
 
 
 def _ways() -> dict[WhenFull, tuple[str, str, str]]:

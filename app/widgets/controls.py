@@ -1,6 +1,6 @@
 """Controls for a value: one of several, or on and off. They know no view model."""
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QRectF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen, QWheelEvent
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QListView
 
@@ -28,9 +28,10 @@ class Select(QComboBox):
         drawn = resources.pixmap(
             "chevron-down", resources.colour("text2"), 14, self.devicePixelRatioF()
         )
+        size = resources.scaled(14)
         mirrored = self.layoutDirection() is Qt.LayoutDirection.RightToLeft
-        left = 9 if mirrored else self.width() - 23
-        QPainter(self).drawPixmap(left, (self.height() - 14) // 2, drawn)
+        left = 9 if mirrored else self.width() - size - 9
+        QPainter(self).drawPixmap(left, (self.height() - size) // 2, drawn)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
@@ -46,15 +47,22 @@ class Tick(QAbstractButton):
         self.setAccessibleDescription(about)
         self.setToolTip(tooltip(about))
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.setFixedSize(BOX + 6, BOX + 6)
+        self._fit()
 
-    def sizeHint(self) -> QSize:
-        return QSize(BOX + 6, BOX + 6)
+    def _fit(self) -> None:
+        side = resources.scaled(BOX) + 6
+        self.setFixedSize(side, side)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._fit()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        box = QRectF(3.5, 3.5, BOX - 1, BOX - 1)
+        side = resources.scaled(BOX)
+        box = QRectF(3.5, 3.5, side - 1, side - 1)
         checked = self.isChecked()
         painter.setPen(QPen(resources.colour("accent" if checked else "edge"), 1))
         painter.setBrush(resources.colour("accent" if checked else "base"))
@@ -62,7 +70,8 @@ class Tick(QAbstractButton):
         if checked:
             ink = resources.colour("on_accent")
             drawn = resources.pixmap("check", ink, 14, self.devicePixelRatioF())
-            painter.drawPixmap(5, 5, drawn)
+            edge = (self.width() - resources.scaled(14)) // 2
+            painter.drawPixmap(edge, edge, drawn)
         if self.hasFocus():
             painter.setPen(QPen(resources.colour("accent"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)

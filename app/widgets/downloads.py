@@ -6,7 +6,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWi
 
 from app.viewmodels.binding import bind
 from app.viewmodels.downloads import Download, Downloads, Phase
-from app.widgets.common import Button, Elided, Meter, label
+from app.widgets.common import Button, Elided, label
+from app.widgets.meter import Meter
 
 MOST_HEIGHT = 190  # pixels; further lines scroll
 

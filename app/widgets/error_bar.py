@@ -1,5 +1,7 @@
 """The one bar above the composer: what went wrong, what can be done, and more on demand."""
 
+import re
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
@@ -9,6 +11,16 @@ from app.viewmodels.binding import bind
 from app.widgets.common import Button, Glyph, IconButton, label
 
 BESIDE = 0.5  # of the width; where the buttons take more, they stand below the sentence
+
+
+_PATH = re.compile(r"\S*[/\\]\S*")
+LONGEST_PATH = 80  # characters; a longer one would not fit into a line anyway
+
+
+def _whole(path: re.Match[str]) -> str:
+    """A path that no line is broken in: half of one is read as another."""
+    told = path.group()
+    return told if len(told) > LONGEST_PATH else re.sub(r"(?<=[/\\-])", "\u2060", told)
 
 
 class ErrorBar(QFrame):
@@ -80,7 +92,7 @@ class ErrorBar(QFrame):
         self.setVisible(alert is not None)
         if alert is None:
             return
-        self.text.setText(alert.text)
+        self.text.setText(_PATH.sub(_whole, alert.text))
         for action, button in self.buttons.items():
             button.setVisible(action in alert.actions)
         self.more.setText("\n".join(alert.details))

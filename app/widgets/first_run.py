@@ -10,7 +10,8 @@ from app.viewmodels.binding import bind
 from app.viewmodels.models import Models
 from app.viewmodels.rows import Row
 from app.viewmodels.starter import Fetching, Starter
-from app.widgets.common import Button, CardButton, Glyph, Meter, label, rule
+from app.widgets.common import Button, CardButton, Glyph, label, rule
+from app.widgets.meter import Meter
 
 WIDTH = 480
 MOST_NAMED = 5

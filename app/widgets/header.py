@@ -13,7 +13,6 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QAbstractButton,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QSizePolicy,
     QVBoxLayout,
@@ -28,7 +27,7 @@ from app.viewmodels.models import Models
 from app.viewmodels.stats import Stats
 from app.widgets import chat_menu
 from app.widgets.chat_title import Title
-from app.widgets.common import Glyph, IconButton, label, rule, tooltip
+from app.widgets.common import ICON, Glyph, IconButton, Label, label, rule, tooltip
 
 HEIGHT = 48
 NAME_WIDTH = 170
@@ -145,11 +144,19 @@ class Toggle(QAbstractButton):
 
     def wide_width(self) -> int:
         """How many pixels it takes with its word."""
-        return 9 + 16 + 5 + QFontMetrics(self.font()).horizontalAdvance(self.text()) + 9
+        return (
+            9
+            + resources.scaled(ICON)
+            + 5
+            + QFontMetrics(self.font()).horizontalAdvance(self.text())
+            + 9
+        )
 
     def sizeHint(self) -> QSize:
         height = round(2.15 * resources.pixels())
-        return QSize(30 if self._narrow else self.wide_width(), height)
+        return QSize(
+            max(30, resources.scaled(ICON) + 8) if self._narrow else self.wide_width(), height
+        )
 
     def event(self, event: QEvent) -> bool:
         if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
@@ -169,10 +176,11 @@ class Toggle(QAbstractButton):
             painter.setPen(QPen(resources.colour("accent"), 2))
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 6, 6)
         ink = resources.colour("accent_text" if self.isChecked() else "text2")
-        beside = (self.width() - 16) // 2 if self._narrow else 9
-        left = self.width() - 16 - beside if self.isRightToLeft() else beside
-        drawn = resources.pixmap(self._icon, ink, 16, self.devicePixelRatioF())
-        painter.drawPixmap(left, (self.height() - 16) // 2, drawn)
+        size = resources.scaled(ICON)
+        beside = (self.width() - size) // 2 if self._narrow else 9
+        left = self.width() - size - beside if self.isRightToLeft() else beside
+        drawn = resources.pixmap(self._icon, ink, ICON, self.devicePixelRatioF())
+        painter.drawPixmap(left, (self.height() - size) // 2, drawn)
         if not self._narrow:
             painter.setPen(ink)
             painter.setFont(self.font())
@@ -237,12 +245,11 @@ class Summary(QPushButton):
         self.setFixedWidth(held.sizeHint().width() + 2)
 
 
-class _Name(QLabel):
+class _Name(Label):
     """A name of at most so many pixels, shortened in the middle."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.setTextFormat(Qt.TextFormat.PlainText)
         self.setFont(resources.font("body"))
 
     def show_text(self, text: str) -> None:

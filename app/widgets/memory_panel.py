@@ -103,7 +103,7 @@ class MemoryPanel(QWidget):
     def _turn_head(self) -> None:
         """Both side by side, or below one another."""
         text = QFontMetrics(self.verdict.font()).horizontalAdvance(self.verdict.text())
-        taken = self._named.sizeHint().width() + STATUS + self._said.spacing() + text
+        taken = self._named.sizeHint().width() + self._icon.width() + self._said.spacing() + text
         below = taken + self._head.spacing() > self.width()
         way = QBoxLayout.Direction
         self._head.setDirection(way.TopToBottom if below else way.LeftToRight)

@@ -33,7 +33,8 @@ def _line(block: QTextBlock, first: int, last: int) -> str:
     if listed is not None and start == 0:
         mark = f"{listed.format().start()}." if _is_numbered(block) else "-"
         box = str(block.blockFormat().property(TASK) or "")
-        depth = int(block.blockFormat().leftMargin()) // INDENT
+        shape = block.blockFormat()
+        depth = int(max(shape.leftMargin(), shape.rightMargin())) // INDENT
         line = f"{'  ' * depth}{mark} {box}{line}"
     return line.translate(_LEFT_OUT)
 

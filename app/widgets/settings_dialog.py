@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 from app import resources
 from app.setting import Entry, Value
 from app.settings import TABLE, Settings
-from app.widgets.common import Button, label
+from app.widgets.common import Button, isolated, label
 from app.widgets.controls import Select, Tick
 
 MARGIN = 18
@@ -131,7 +131,7 @@ class SettingsDialog(QDialog):
             return tick
         select = _Choice(name, about, self._choices)
         for choice in entry.choices:
-            select.addItem(_tr(choice.label), choice.value)
+            select.addItem(isolated(_tr(choice.label)), choice.value)
         for number in entry.numbers or ():
             _add_number(select, entry, number)
         select.activated.connect(lambda at: self.changed.emit(entry.name, select.itemData(at)))
@@ -155,7 +155,8 @@ class SettingsDialog(QDialog):
 
 
 def _add_number(select: Select, entry: Entry, number: int) -> None:
-    select.addItem(f"{number} {_tr(entry.unit)}" if entry.unit else str(number), number)
+    told = f"{number} {_tr(entry.unit)}" if entry.unit else str(number)
+    select.addItem(isolated(told), number)
 
 
 def _choose(select: Select, entry: Entry, value: Value) -> None:

@@ -14,12 +14,12 @@ from app.widgets.common import (
     CardButton,
     Elided,
     Glyph,
-    Meter,
     device_name,
     label,
     rule,
     tooltip,
 )
+from app.widgets.meter import Meter
 from app.widgets.popover import Popover
 from app.widgets.precision_picker import PrecisionPicker
 from engine.api import Loaded

@@ -29,6 +29,7 @@ from app import resources
 from app.chats.conversation import Round
 from app.widgets import formula
 from app.widgets.card import Colouring, CopyCode, paint_card, paint_task
+from app.widgets.caret import caret_place
 from app.widgets.markdown import Block, Fence, open_fence, rich, split, visible, whole
 from app.widgets.selection import copied_text
 from app.widgets.tint import Tint
@@ -120,6 +121,7 @@ class Answer(Text):
         self._growing = False
         self._seen = False  # one of its cards was: before, they need no buttons
         self._copies: list[CopyCode] = []
+        self._caret = QRectF()  # where it was seen last
         self._tint = Tint()
         self._later = QTimer(self, interval=0, singleShot=True)
         self._later.timeout.connect(self._tidy)
@@ -196,7 +198,18 @@ class Answer(Text):
         kept = sum(card.position < self._mark.position for card in self._writer.cards)
         del self._rects[kept:]
         if finished:
+            # Only now: within an edit a table is not known as one.
+            self._writer.finish()
             self._describe()
+        self._move_caret()
+
+    def _move_caret(self) -> None:
+        before, self._caret = self._caret, QRectF()
+        if self._growing:
+            self._caret = caret_place(self.document(), self._writer.end)
+        for place in (before, self._caret):
+            if not place.isEmpty():
+                self.viewport().update(place.toAlignedRect())
 
     def _write_tail(self, new: str, finished: bool) -> None:
         tail = len(self._source) - self._committed
@@ -208,8 +221,6 @@ class Answer(Text):
         self._writer.rewind(self._mark)
         self._write_blocks(finished)
         self._parsed = len(self._source) - self._committed
-        if finished:
-            self._writer.finish()
         self._reselect(anchor, position)
 
     def _write_blocks(self, finished: bool) -> None:
@@ -223,7 +234,7 @@ class Answer(Text):
         count = len(blocks) if finished else whole(blocks)
         at = self._committed
         for index, block in enumerate(blocks):
-            self._writer.write(block, at)
+            self._writer.write(block, at, last=finished and index == len(blocks) - 1)
             at += len(block.source)
             if index < count:
                 self._commit(block, at)
@@ -348,24 +359,37 @@ class Answer(Text):
             self._tint.underline(painter, document, places)
         painter.end()
         super().paintEvent(event)
+        if self._growing:
+            # Laid out anew, as in another width, it is elsewhere.
+            self._caret = caret_place(self.document(), self._writer.end)
+            QPainter(self.viewport()).fillRect(self._caret, resources.colour("accent"))
 
     def _paint_marks(self, painter: QPainter, first: int, last: int) -> None:
         """The bars of quotes and the boxes of tasks between two positions."""
         for begin, end, depth in self._writer.quotes:
             if begin <= last and end >= first:
-                top, bottom = self._block_rect(begin).top(), self._block_rect(end).bottom()
-                bar = QRectF(INDENT * depth + 2, top, 3, bottom - top)
-                painter.fillRect(bar, resources.colour("control"))
+                painter.fillRect(self._bar(begin, end, depth), resources.colour("control"))
         for position, done in self._writer.tasks:
             if first <= position <= last:
                 block = self.document().findBlock(position)
                 line = block.layout().lineAt(0)
-                left, right = block.blockFormat().leftMargin() + 3, self.viewport().width() - 17
+                shape, right = block.blockFormat(), self.viewport().width() - 17
                 mirrored = block.textDirection() == Qt.LayoutDirection.RightToLeft
+                left = right - shape.rightMargin() if mirrored else shape.leftMargin() + 3
                 top = self._block_rect(position).top() + line.y()
                 height = line.ascent() + line.descent()
-                place = QRectF(right - left + 3 if mirrored else left, top, 14, height)
-                paint_task(painter, place, done=done)
+                paint_task(painter, QRectF(left, top, 14, height), done=done)
+
+    def _bar(self, first: int, last: int, depth: int) -> QRectF:
+        """Beside a quote, from its first line to its last: Qt keeps a line's room above it."""
+        block, end = self.document().findBlock(first), self.document().findBlock(last)
+        top = self._block_rect(first).top() + block.layout().lineAt(0).y()
+        line = end.layout().lineAt(max(end.layout().lineCount() - 1, 0))
+        bottom = self._block_rect(last).top() + line.y() + line.height()
+        mirrored = block.textDirection() == Qt.LayoutDirection.RightToLeft
+        inset = INDENT * depth + 2
+        left = self.viewport().width() - inset - 3 if mirrored else inset
+        return QRectF(left, top, 3, bottom - top)
 
     def _block_rect(self, position: int) -> QRectF:
         layout = self.document().documentLayout()

@@ -132,10 +132,11 @@ def boxes(document: QTextDocument, first: int, last: int) -> Iterator[QRectF]:
 
 
 def _box(line: QTextLine, first: int, last: int) -> QRectF:
-    left, right = sorted((_x(line, first), _x(line, last)))
+    left, right = sorted((x_of(line, first), x_of(line, last)))
     return QRectF(left, line.y(), right - left, line.ascent() + line.descent())
 
 
-def _x(line: QTextLine, position: int) -> float:
+def x_of(line: QTextLine, position: int) -> float:
+    """Where in a line a position of its block is."""
     found: Any = line.cursorToX(position)
     return float(found[0] if isinstance(found, tuple) else found)

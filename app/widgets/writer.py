@@ -27,6 +27,7 @@ from app.widgets.words import MAX_LINE, Words
 
 INDENT = 22
 GAP = 9
+END_GAP = 2  # pixels below a card that ends an answer
 CARD_GAP = 10
 CARD_PADDING = 14
 MAX_COLUMNS, MAX_CELLS = 50, 600  # of a table; a larger one is shown as text
@@ -86,6 +87,7 @@ class Writer(Words):
         self.quotes: list[tuple[int, int, int]] = []  # first and last position, depth
         self._fresh = True
         self._listed = False
+        self._last = False
         document.setIndentWidth(INDENT)
         self._line = round(1.6 * resources.pixels("reading"))
 
@@ -112,9 +114,11 @@ class Writer(Words):
         while self.formulas and self.formulas[-1][0] >= mark.position:
             self.formulas.pop()
 
-    def write(self, block: Block, source: int) -> None:
-        """Write one block, which begins at the character `source` of the whole."""
+    def write(self, block: Block, source: int, *, last: bool = False) -> None:
+        """Write one block, which begins at the character `source` of the whole; `last`: nothing
+        will follow it."""
         self._begin(block.source, source)
+        self._last = last
         self._cursor.movePosition(QTextCursor.MoveOperation.End)
         node = block.node
         if node is None:
@@ -151,11 +155,27 @@ class Writer(Words):
         """The last code block has ended."""
         self._cursor.movePosition(QTextCursor.MoveOperation.End)
 
+    @property
+    def end(self) -> int:
+        """The position at which words go on."""
+        return self._cursor.position()
+
     def finish(self) -> None:
-        """Take away the height of the empty line that Qt keeps behind a frame or table."""
+        """Take away the room that would keep apart what does not follow."""
         self._cursor.movePosition(QTextCursor.MoveOperation.End)
-        if self._fresh and self._document.blockCount() > 1:
+        before = self._cursor.block().previous()
+        if not before.isValid():
+            return
+        if self._fresh:
             self._collapse()
+            table = QTextCursor(before).currentTable()
+            # It would be laid out anew.
+            if table is not None and table.format().bottomMargin() != END_GAP:
+                shape = table.format()
+                shape.setBottomMargin(END_GAP)
+                table.setFormat(shape)
+        elif self.cards and before.contains(self.cards[-1].last):
+            self._cursor.setBlockFormat(_spacer(CARD_PADDING + END_GAP))
 
     # One method for each kind of block.
 
@@ -164,6 +184,7 @@ class Writer(Words):
             case "paragraph" | "heading":
                 self._paragraph(depth, heading=node.type == "heading")
                 self._inline(node, self._heading_format(node))
+                self._turn()
             case "fence" | "code_block":
                 self._code(node, depth)
             case "bullet_list" | "ordered_list":
@@ -230,10 +251,11 @@ class Writer(Words):
     def _code(self, node: Node, depth: int) -> None:
         source = node.content.removesuffix("\n")
         language = (node.info or "").split(" ")[0].strip()
+        above = GAP - 2 if self._listed else 0
         self._listed = False
         # Plain blocks between two of a fixed height: in a frame, Qt would go through all lines of
         # it whenever one comes or is painted.
-        self._open(_spacer(4 + card_head() + CARD_PADDING))
+        self._open(_spacer(4 + above + card_head() + CARD_PADDING))
         shape = QTextBlockFormat()
         shape.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         shape.setLeftMargin(INDENT * depth + CARD_PADDING)
@@ -284,6 +306,9 @@ class Writer(Words):
         shape.setIndent(1)
         # A list of its own for each item: it knows its number though others come later.
         self._cursor.createList(shape)
+        if not ordered:
+            # Qt keeps a blank between a bullet and the words, and those of this font are wide.
+            self._cursor.setBlockCharFormat(self._code_format("text"))
         if box:
             marked = self._cursor.blockFormat()
             marked.setProperty(TASK, box.group())
@@ -292,8 +317,26 @@ class Writer(Words):
         for place, child in enumerate(inner):
             if place == 0 and child.type == "paragraph":
                 self._inline(child, self._plain, skip=box.end() if box else 0)
+                self._turn()
             else:
                 self._node(child, depth + 1)
+
+    def _turn(self) -> None:
+        """What is read from the right is indented there."""
+        block = self._cursor.block()
+        if block.textDirection() != Qt.LayoutDirection.RightToLeft:
+            return
+        shape = block.blockFormat()
+        shape.setRightMargin(shape.leftMargin())
+        shape.setLeftMargin(0)
+        self._cursor.setBlockFormat(shape)
+        held = block.textList()
+        if held is not None:
+            # Qt puts a number the wrong way round twice, so its dot comes first.
+            numbers = held.format()
+            numbers.setNumberPrefix(".")
+            numbers.setNumberSuffix("")
+            held.setFormat(numbers)
 
     def _table(self, node: Node, depth: int) -> None:
         rows = [row for part in node.children for row in part.children]
@@ -315,12 +358,15 @@ class Writer(Words):
         shape.setCellPadding(6)
         shape.setLeftMargin(INDENT * depth)
         shape.setTopMargin(CARD_GAP)
-        shape.setBottomMargin(GAP + 4)
+        shape.setBottomMargin(END_GAP if self._last else GAP + 4)
         shape.setColumnWidthConstraints([QTextLength()] * columns)
         table = self._cursor.insertTable(len(rows), columns, shape)
         for r, row in enumerate(rows):
             for c, cell in enumerate(row.children):
                 self._cell(table, r, c, cell)
+        if rows[0].children and _reads_from_right(table):
+            shape.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignAbsolute)
+            table.setFormat(shape)
         self._fresh = True
 
     def _cell(self, table: QTextTable, row: int, column: int, cell: Node) -> None:
@@ -354,6 +400,11 @@ class Writer(Words):
         tiny.setFontPointSize(1)
         self._cursor.setBlockFormat(_spacer(1))
         self._cursor.setBlockCharFormat(tiny)
+
+
+def _reads_from_right(table: QTextTable) -> bool:
+    first = table.cellAt(0, 0).firstCursorPosition().block()
+    return first.textDirection() == Qt.LayoutDirection.RightToLeft
 
 
 def _spacer(height: int) -> QTextBlockFormat:

@@ -908,8 +908,16 @@
         <translation>Hier aufhören</translation>
     </message>
     <message>
-        <source>The chat has reached {context} tokens; the next answer needs {needed}.</source>
-        <translation>Der Chat hat {context} Tokens erreicht; die nächste Antwort braucht {needed}.</translation>
+        <source>The model sums up the oldest turns. Esc stops it.</source>
+        <translation>Das Modell fasst die ältesten Nachrichten zusammen. Esc bricht ab.</translation>
+    </message>
+    <message>
+        <source>Room is being made.</source>
+        <translation>Es wird Platz geschaffen.</translation>
+    </message>
+    <message>
+        <source>With this question the chat has {needed} tokens; {context} fit.</source>
+        <translation>Mit dieser Frage hat der Chat {needed} Tokens; {context} passen hinein.</translation>
     </message>
     <message>
         <source>The chat has reached {context} tokens.</source>
@@ -1751,11 +1759,11 @@
     </message>
     <message>
         <source>{rate} tok/s</source>
-        <translation>{rate} Tok/s</translation>
+        <translation>{rate} tok/s</translation>
     </message>
     <message>
         <source>first token {time} s</source>
-        <translation>erstes Token {time} s</translation>
+        <translation>erstes nach {time} s</translation>
     </message>
     <message>
         <source>no draft</source>
@@ -1783,7 +1791,7 @@
     </message>
     <message>
         <source>{count} tokens a round</source>
-        <translation>{count} Tokens je Runde</translation>
+        <translation>{count} je Runde</translation>
     </message>
     <message>
         <source>Compared with the speed without a draft on this machine</source>
@@ -1791,7 +1799,7 @@
     </message>
     <message>
         <source>{times} times plain</source>
-        <translation>{times}-mal so schnell wie ohne</translation>
+        <translation>{times}-faches Tempo</translation>
     </message>
     <message>
         <source>The answer is empty</source>

@@ -208,3 +208,13 @@ def test_nothing_of_any_chat_stands_in_the_report(qtbot, open_program, log):
     program.alerts.show_reason(Reason("unforeseen", "It failed", {"path": f"/x/{texts[7]}.md"}))
     told = program.alerts.report()
     assert [text for text in texts if text in told] == []
+
+
+def test_a_path_is_not_torn(bar):
+    path = "/home/someone/.local/share/slip-stream/history.db"
+    bar.alerts.show(f"The file of chats is damaged. It is in this folder of yours: {path}")
+    bar.show()
+    words = bar.text.fontMetrics().horizontalAdvance(path)
+    assert bar.text.minimumSizeHint().width() >= words
+    bar.alerts.show(f"The file {path * 3} is damaged.")
+    assert bar.text.minimumSizeHint().width() < bar.width()

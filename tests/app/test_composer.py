@@ -478,7 +478,11 @@ def test_a_full_chat_offers_three_ways(qtbot, window):
     assert bar.isVisible()
     assert bar._text.text() == "The chat has reached 8,192 tokens."
     chat.overflow = Overflow(9_100, 8_192)
-    assert bar._text.text() == ("The chat has reached 8,192 tokens; the next answer needs 9,100.")
+    assert bar._text.text() == "With this question the chat has 9,100 tokens; 8,192 fit."
+    chat.overflow = Overflow(9_100, 8_192, "summarise")
+    assert bar._text.text() == "The model sums up the oldest turns. Esc stops it."
+    assert not bar.summarise.isVisible()
+    chat.overflow = Overflow(9_100, 8_192)
     for button in (bar.drop, bar.summarise, bar.end):
         assert button.accessibleDescription()
         button.click()

@@ -10,6 +10,7 @@ from PySide6.QtCore import QPoint, Qt
 from app import paths
 from app.viewmodels.shelf import Shelf, guidance_table
 from app.widgets.choice_row import button_place
+from app.widgets.common import unbroken
 from engine.api import Usage
 from engine.errors import Reason
 from engine.fit import GIB, Room
@@ -170,7 +171,7 @@ def test_what_is_read_out_of_a_row_is_all_that_it_shows(judged):
     shown = row(program, DRAFT)
     for part in (shown.name, shown.detail, shown.fit):
         assert part in told
-    assert shown.fit in index.data(Qt.ItemDataRole.ToolTipRole)
+    assert unbroken(shown.fit) in index.data(Qt.ItemDataRole.ToolTipRole)
 
 
 def test_get_asks_for_the_repository(qtbot, judged):

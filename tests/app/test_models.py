@@ -196,7 +196,7 @@ def test_broken_models_are_listed_with_their_problem(open_program):
     program = open_program(ScriptedSession())
     broken = program.models.targets[-1]
     assert not broken.usable
-    assert (broken.word, broken.detail) == ("Incomplete:", "model-2.safetensors is missing")
+    assert (broken.word, broken.detail) == ("", "model-2.safetensors is missing.")
 
 
 def test_the_first_screen_names_the_models_that_cannot_be_loaded(qtbot, open_program):
@@ -206,7 +206,7 @@ def test_the_first_screen_names_the_models_that_cannot_be_loaded(qtbot, open_pro
     assert named.isVisible()
     assert named.text().splitlines() == [
         "Found, but cannot be loaded:",
-        "Half a model. Incomplete: model-2.safetensors is missing",
+        "Half a model. model-2.safetensors is missing.",
     ]
 
 

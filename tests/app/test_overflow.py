@@ -98,6 +98,7 @@ def test_a_summary_can_be_stopped_and_the_question_comes_back(qtbot, full_progra
     program, session = full_program
     program.window.overflow_bar.summarise.click()
     qtbot.waitUntil(lambda: len(session.asked) == 3)
+    assert "sums up" in program.window.overflow_bar._text.text()
     program.chat.stop()
     qtbot.waitUntil(lambda: program.chat.can_send)
     assert program.window.composer.edit.toPlainText() == "second"

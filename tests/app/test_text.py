@@ -476,6 +476,45 @@ def _blocks(block):
         block = block.next()
 
 
+def inked(answer, name):
+    """The pixels of a colour in an answer."""
+    shot, ink = answer.grab().toImage(), resources.colour(name).rgb()
+    return {
+        (x, y) for x in range(shot.width()) for y in range(shot.height()) if shot.pixel(x, y) == ink
+    }
+
+
+@pytest.mark.parametrize("source", ["words", "- one\n- two", "```py\nx = 1\ny", "a\n\n> bc"])
+def test_a_line_stands_where_a_growing_answer_goes_on(answer, source):
+    answer.grow(source[:-1], finished=False)
+    before = inked(answer, "accent")
+    answer.grow(source, finished=False)
+    line = inked(answer, "accent")
+    assert len({x for x, _ in line}) == 2
+    assert line != before
+    assert min(line)[1] > answer.height() - 60
+    answer.grow(source, finished=True)
+    assert not inked(answer, "accent")
+
+
+def test_the_bar_of_a_quote_is_as_high_as_its_lines(answer):
+    answer.grow("> one\n>\n> two", finished=True)
+    rows = [y for _, y in inked(answer, "control")]
+    cursor = QTextCursor(answer.document())
+    first = answer.cursorRect(cursor)
+    cursor.movePosition(QTextCursor.MoveOperation.End)
+    last = answer.cursorRect(cursor)
+    assert abs(min(rows) - first.top()) <= 2
+    assert abs(max(rows) - last.bottom()) <= 2
+
+
+@pytest.mark.parametrize("card", ["```py\nx = 1\n```", "|a|b|\n|-|-|\n|1|2|"])
+def test_a_card_at_the_end_keeps_nothing_apart(answer, card):
+    answer.grow(card, finished=True)
+    lines = [y for _, y in inked(answer, "line")]
+    assert answer.height() - max(lines) <= 8
+
+
 def test_what_the_user_wrote_is_plain(qtbot):
     shown = Text("Message")
     qtbot.addWidget(shown)

@@ -1,5 +1,7 @@
 """One message: what it shows, what can be done with it, and by which keys."""
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QFont, QGuiApplication
@@ -11,7 +13,7 @@ from app.viewmodels.chat import Chat
 from app.viewmodels.turns import Turn
 from app.widgets.answer_menu import answer_menu
 from app.widgets.bubble import Bubble
-from app.widgets.footer import figures
+from app.widgets.footer import LINE, figures
 from app.widgets.thought import Thought
 from app.widgets.turn import AnswerTurn
 from engine.api import Chunk, Finish, Usage
@@ -149,8 +151,6 @@ def test_a_numbers_place_does_not_shrink(show):
     turn = answer(running=True, finish=None)
     shown = show(turn)
     places = [made.geometry() for made in shown.footer._labels]
-    from dataclasses import replace
-
     turn.usage = replace(USAGE, accepted=9, tokens=9, round_tokens=50)
     shown.footer.numbers.now()
     assert "5 % accepted" in said(shown)
@@ -170,6 +170,18 @@ def test_the_footer_breaks_where_there_is_no_room(qtbot, show, width):
     for made in parts[:-1]:
         assert made.width() >= made.sizeHint().width()
     assert width > 400 or shown.footer.height() > 28
+
+
+@pytest.mark.parametrize("language", resources.LANGUAGES)
+def test_an_answers_numbers_take_one_line_in_every_language(qapp, show, language):
+    resources.speak(qapp, language)
+    try:
+        turn = answer(times_plain=1.7)
+        turn.usage = replace(USAGE, seconds=USAGE.seconds / 2, prompt_tokens=8_000)
+        shown = show(turn, 720)
+        assert shown.footer.height() <= LINE + 4
+    finally:
+        resources.speak(qapp, "en")
 
 
 def test_right_to_left_the_footer_is_mirrored(qtbot, show):

@@ -11,6 +11,7 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QAccessible, QGuiApplication, QInputMethodEvent, QPainter, QTextCursor
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.viewmodels.conversations import Note
 from app.viewmodels.shelf import Judgement
 from engine.api import Chunk, Finish
 from engine.library.scan import Entry
@@ -214,8 +215,7 @@ def test_the_draft_card_is_as_high_as_its_list(qtbot, open_program):
     program = open_program(ScriptedSession(), FakeShelf(entries()[:2]))
     drafts = program.window.sidebar.drafts
     qtbot.waitUntil(lambda: any(row.tone == "good" for row in program.models.drafts))
-    qtbot.wait(50)
-    assert 0 <= drafts._card.height() - drafts.choices.height() <= 4
+    qtbot.waitUntil(lambda: 0 <= drafts._card.height() - drafts.choices.height() <= 4)
 
 
 def many_models(count=40):
@@ -307,6 +307,25 @@ def test_one_round_is_not_told_as_many(qtbot, open_program, monkeypatch):
     chart.grab()
     assert said == ["Last round"]
     assert chart.accessibleDescription() == "1 round, at the end 75 %"
+
+
+def test_what_was_done_is_said_in_every_width(open_program):
+    program = open_program(ScriptedSession(chunks_of(["Yes."])))
+    window, conversations = program.window, program.conversations
+    window.resize(900, 600)
+    assert window.chats.is_narrow
+    note = Note("Exported to chats.md")
+    conversations.note = note
+    assert window.note.isVisible()
+    assert window.note.said.accessibleName() == note.text
+    assert not window.note.undo.isVisible()
+    window.resize(1440, 900)
+    assert not window.note.isVisible()
+    assert window.chats.column.note.isVisible()
+    window.resize(900, 600)
+    assert window.note.isVisible()
+    conversations.dismiss_note()
+    assert not window.note.isVisible()
 
 
 def test_a_narrow_window_folds_the_sidebar_into_a_button(qtbot, open_program):
