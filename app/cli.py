@@ -414,8 +414,13 @@ def _export(arguments: argparse.Namespace) -> int:
         )
     reader = Reader(paths.history_file())
     try:
-        count = reader.export([chat.id for chat in reader.chats()], output, form)
+        chats = [chat.id for chat in reader.chats()]
+        if not chats:
+            raise EngineError("no_chats", "There are no chats yet.")
+        count = reader.export(chats, output, form)
     finally:
+        for notice in reader.notices:
+            _note(notice)
         reader.close()
     print(f"{count} {'chat' if count == 1 else 'chats'}", file=sys.stderr)
     print(visible(str(output)))

@@ -5,6 +5,8 @@ The fields of `Settings` are the one table of what people can set: the dialog, t
 damaged file means the defaults.
 """
 
+import contextlib
+import logging
 import os
 import tomllib
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from engine.api import Drafting, Precision, Verification
 
 FILE_NAME = "settings.toml"
 MAX_BYTES = 1_000_000
+log = logging.getLogger(__name__)
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 Theme = Literal["system", "light", "dark"]
@@ -200,7 +203,10 @@ def load(folder: Path) -> Settings:
     try:
         with (folder / FILE_NAME).open("rb") as file:
             table = tomllib.loads(file.read(MAX_BYTES).decode("utf-8"))
-    except (OSError, ValueError):
+    except OSError:
+        return Settings()
+    except ValueError as error:
+        _put_aside(folder / FILE_NAME, error)
         return Settings()
     if table.get("sidebar") is True:
         del table["sidebar"]  # earlier versions wrote this unasked
@@ -218,6 +224,14 @@ def load(folder: Path) -> Settings:
     )
     store = _folders([table.get("store")])
     return kept.with_store(store[0]) if store else kept
+
+
+def _put_aside(path: Path, error: ValueError) -> None:
+    """A damaged file is kept beside the one that is written next."""
+    kept = path.with_suffix(".damaged")
+    log.warning("%s is damaged and lies at %s now: %s", path, kept, error)
+    with contextlib.suppress(OSError):
+        path.replace(kept)
 
 
 def _value(entry: Entry, table: dict[str, Any]) -> Any:

@@ -33,11 +33,14 @@ T = TypeVar("T")
 class Reader:
     """Chats read from the file at `path`, which is not changed: for exports beside an open window.
 
-    Every method may raise an EngineError: the file is damaged, locked, of a newer version.
+    `notices` say what befell it. Every method may raise an EngineError: the file is locked, of a
+    newer version.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._mended = False
+        self.notices: list[Reason] = []
         if not path.exists():
             raise EngineError(
                 "no_history", "There are no chats yet: {path} is not there.", path=str(path)
@@ -93,22 +96,39 @@ class Reader:
 
     def _mend(self) -> bool:
         """Make a damaged file usable; whether that was done."""
-        return False
+        if self._mended:
+            return False
+        self._mended = True
+        self._patiently(self._rescue)
+        return True
+
+    def _rescue(self) -> None:
+        """What can be read of a damaged file is held in memory."""
+        fresh = sqlite3.connect(":memory:", isolation_level=None)
+        messages, chats = _salvage(self._path, fresh)
+        self._db = fresh
+        self.notices.append(
+            Reason(
+                "history_partly",
+                "The file of chats is damaged. What could be read of it is used (chats: {chats}, "
+                "messages: {messages}): {path}",
+                {"messages": messages, "chats": chats, "path": str(self._path)},
+            )
+        )
 
 
 class Store(Reader):
     """Chats read and written, in a file that is made where there is none.
 
-    `notices` say what befell it. `clock` gives seconds since 1970, which are shown and never
-    sorted by.
+    `clock` gives seconds since 1970, which are shown and never sorted by.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._path, self._clock = path, clock
         self._db = sqlite3.connect(":memory:")  # until the file is open
         self._mended = False
+        self.notices = []
         self._writer = FactsWriter()
-        self.notices: list[Reason] = []
         self._patiently(self._open)
         self._do(lambda: tables.interrupt(self._db))
         with contextlib.suppress(EngineError):  # tried again at the next opening
@@ -175,8 +195,8 @@ class Store(Reader):
         where the program ends meanwhile or another one keeps reading."""
         if not self._do(lambda: tables.empty(self._db)):
             return
-        for backup in _beside(self._path, "before"):
-            self._patiently(partial(backup.unlink, missing_ok=True))
+        for copy in (*_beside(self._path, "before"), *_beside(self._path, "damaged")):
+            self._patiently(partial(copy.unlink, missing_ok=True))
         # Rows that moved may have left copies; a file that is written anew holds none.
         self._patiently(lambda: self._db.execute("VACUUM"))
         truncate = "PRAGMA wal_checkpoint(TRUNCATE)"
@@ -208,31 +228,20 @@ class Store(Reader):
                 self._db.backup(backup)
         _migrate(self._db)
 
-    def _mend(self) -> bool:
-        if self._mended:
-            return False
-        self._mended = True
-        self._patiently(self._rescue)
-        return True
-
     def _rescue(self) -> None:
         """Bring what can be read of a damaged file into a new one, and keep it under a new name."""
         self._db.close()
         fresh = _mending(self._path)
         _delete(fresh)
         with contextlib.closing(_create(fresh)) as db:
-            _migrate(db)
-            db.execute("BEGIN")
-            chats, messages = tables.bring_back(db, salvage.rows(self._path))
-            db.execute("COMMIT")
+            messages, chats = _salvage(self._path, db)
         kept = _put_aside(self._path)
         _finish_mending(self._path)
         self.notices.append(
             Reason(
                 "history_mended",
-                "The file of chats was damaged. {messages} messages of {chats} chats could be "
-                "read and are here. The damaged file lies at {path}; it may hold deleted text, "
-                "so delete it when it is no longer needed.",
+                "The file of chats was damaged. What could be read of it is here (chats: {chats}, "
+                "messages: {messages}). The damaged file lies at {path} until a chat is deleted.",
                 {"messages": messages, "chats": chats, "path": str(kept)},
             )
         )
@@ -292,6 +301,15 @@ def _migrate(db: sqlite3.Connection) -> None:
         with contextlib.suppress(sqlite3.Error):
             db.execute("ROLLBACK")
         raise
+
+
+def _salvage(path: Path, db: sqlite3.Connection) -> tuple[int, int]:
+    """Bring what can be read of a damaged file into an empty one; how many messages and chats."""
+    _migrate(db)
+    db.execute("BEGIN")
+    chats, messages = tables.bring_back(db, salvage.rows(path))
+    db.execute("COMMIT")
+    return messages, chats
 
 
 def _version(db: sqlite3.Connection) -> int:

@@ -342,3 +342,11 @@ def test_a_reader_exports_what_a_killed_window_left(history, tmp_path):
     with closing(Reader(copy)) as reader:
         assert reader.export(["c", "unknown"], tmp_path / "x.md", "markdown") == 1
     assert "How big?" in (tmp_path / "x.md").read_text(encoding="utf-8")
+
+
+def test_the_command_writes_no_file_where_there_is_no_chat(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(paths, "history_file", lambda: tmp_path / "chats.db")
+    Store(tmp_path / "chats.db").close()
+    assert main(["export", "--all", "-o", str(tmp_path / "out.md")]) == 1
+    assert "There are no chats yet." in capsys.readouterr().err
+    assert not (tmp_path / "out.md").exists()

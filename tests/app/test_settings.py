@@ -120,3 +120,11 @@ def test_the_command_says_what_it_does_not_take(words, code, config):
         command(*words)
     assert refused.value.code == code
     assert not (config / settings.FILE_NAME).exists()
+
+
+def test_a_damaged_file_is_kept_beside_the_next(tmp_path):
+    file = tmp_path / settings.FILE_NAME
+    file.write_text("theme = dark\n")
+    assert settings.load(tmp_path) == Settings()
+    settings.save(Settings(), tmp_path)
+    assert file.with_suffix(".damaged").read_text() == "theme = dark\n"
