@@ -32,14 +32,14 @@ class Notifier(QObject):
         """An answer begins."""
         self._began = time.monotonic()
 
-    def end(self, title: str) -> None:
-        """It ended, in the chat called `title`."""
+    def end(self, title: str, complete: bool) -> None:
+        """It ended, in the chat called `title`, as it should or not."""
         began, self._began = self._began, None
         late = began is not None and time.monotonic() - began >= LONG
         if late and self._wanted and not self._window.isActiveWindow():
-            self._tell(title)
+            self._tell(title, complete)
 
-    def _tell(self, title: str) -> None:
+    def _tell(self, title: str, complete: bool) -> None:
         QApplication.alert(self._window)
         if not (QSystemTrayIcon.isSystemTrayAvailable() and QSystemTrayIcon.supportsMessages()):
             return
@@ -48,7 +48,10 @@ class Notifier(QObject):
             self._icon.messageClicked.connect(self._come)
         # It can send messages only while it is shown; when the window is used it goes again.
         self._icon.show()
-        self._icon.showMessage(title, self.tr("The answer is complete."), msecs=SHOWN_MS)
+        said = (
+            self.tr("The answer is complete.") if complete else self.tr("The answer ended early.")
+        )
+        self._icon.showMessage(title, said, msecs=SHOWN_MS)
 
     def rest(self) -> None:
         """The window is used again."""

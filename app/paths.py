@@ -61,6 +61,11 @@ def history_file() -> Path:
     return data_folder() / "chats.db"
 
 
+def mark_file() -> Path:
+    """Which model is being loaded."""
+    return data_folder() / "loading"
+
+
 def measured_file() -> Path:
     """What was measured of pairs on this machine."""
     return data_folder() / "measured.json"

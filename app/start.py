@@ -23,6 +23,7 @@ from app.appearance import Appearance
 from app.chats.store import Store
 from app.geometry import Geometry
 from app.instance import Instance
+from app.mark import Mark
 from app.notify import Notifier
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Throttle
@@ -97,6 +98,7 @@ def build(
         lambda: require_online(Access(offline=models.settings.offline)),
     )
     alerts = Alerts(app)
+    mark = Mark(paths.mark_file())
     looked = shelf or _shelf(kept)
     models = Models(
         worker,
@@ -104,6 +106,7 @@ def build(
         alerts,
         kept,
         lambda changed: settings.save(changed, paths.ensure(folder)),
+        mark,
         app,
     )
 
@@ -143,6 +146,7 @@ def build(
         unsent.now()
         conversations.close()
         models.keep()
+        mark.clear()
         geometry.save(window)
         dialog.close()
 
@@ -155,7 +159,7 @@ def build(
     window.first_run.hub_asked.connect(hub.open)
     notifier = Notifier(window, models.settings)
     chat.answering_changed.connect(lambda on: notifier.begin() if on else None)
-    chat.answered.connect(lambda: notifier.end(chat.title))
+    chat.turn_ended.connect(lambda turn: notifier.end(chat.title, not turn.ended_early))
     window.used.connect(notifier.rest)
     models.settings_changed.connect(notifier.follow)
     models.settings_changed.connect(appearance.follow)

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.mark import Mark
 from app.setting import Value
 from app.settings import Settings, changed
 from app.viewmodels import precisions, words
-from app.viewmodels.alerts import Alerts
+from app.viewmodels.alerts import Action, Alerts
 from app.viewmodels.binding import Property
 from app.viewmodels.fit import Fitting
 from app.viewmodels.precisions import Badge
@@ -91,13 +92,14 @@ class Models(QObject):
         alerts: Alerts,
         settings: Settings,
         keep: Callable[[Settings], None],
+        mark: Mark,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._worker = worker
         self._shelf = shelf
         self._alerts = alerts
-        self._keep = keep
+        self._keep, self._mark = keep, mark
         self._entries: list[Entry] = []
         self._verdicts: dict[Path, Verdict] = {}
         self._known: dict[str, Measurement] = {}
@@ -346,10 +348,21 @@ class Models(QObject):
         self._show()
         if usable and first and self.loaded is None and not self.busy:
             last = next((p for p in usable if str(p) == self.settings.target), usable[0])
-            self.choose_target(str(last))
+            self._load_last(str(last))
         elif self.loaded is not None:
             self._judge()
         self.settled.emit()
+
+    def _load_last(self, key: str) -> None:
+        """Load a target unasked, unless that ended the program the last time."""
+        if self._mark.left != key:
+            self.choose_target(key)
+            return
+        self._mark.clear()
+        said = self.tr(
+            "The program ended while {name} was being loaded. It is not loaded unasked this time."
+        )
+        self._alerts.show(said.format(name=self.name_of(key)), Action.CHOOSE_MODEL)
 
     def _load_target(
         self, key: str, precision: Precision | None, agreed: Pair | None = None
@@ -366,6 +379,7 @@ class Models(QObject):
         self._loading_pair = None if pair is None else self.memory.settle(pair)
         self.loading_share = 0.0
         self.loading = self.tr("Loading {name}").format(name=self._name(Path(key)))
+        self._mark.put(key)
         self._worker.load_target(Path(key), precision, self._loading_pair)
         self._show()
 
@@ -386,6 +400,7 @@ class Models(QObject):
 
     def _target_settled(self, loaded: Loaded | None) -> None:
         path, self._loading_path = self._loading_path, None
+        self._mark.clear()
         if loaded is not None:
             self._target_path = path
             self._on_cards = self._loading_pair.on_cards if self._loading_pair else ()

@@ -871,6 +871,10 @@
         <translation>{name} wird geladen, {share}</translation>
     </message>
     <message>
+        <source>The program ended while {name} was being loaded. It is not loaded unasked this time.</source>
+        <translation>Das Programm endete, während {name} geladen wurde. Diesmal wird es nicht ungefragt geladen.</translation>
+    </message>
+    <message>
         <source>Loading {name}</source>
         <translation>{name} wird geladen</translation>
     </message>
@@ -891,6 +895,10 @@
     <message>
         <source>The answer is complete.</source>
         <translation>Die Antwort ist fertig.</translation>
+    </message>
+    <message>
+        <source>The answer ended early.</source>
+        <translation>Die Antwort endete vorzeitig.</translation>
     </message>
 </context>
 <context>

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app import paths, settings
+from app.viewmodels.alerts import Action
 from app.viewmodels.shelf import Shelf
 from app.worker import Job
 from engine.api import Chunk, Progress
@@ -353,3 +354,35 @@ def test_settings_survive_and_damage_means_defaults(tmp_path: Path):
     assert settings.load(folder) == settings.Settings()
     (folder / settings.FILE_NAME).write_text('draft_length = 99\ntarget = 3\ndrafts = "x"\n')
     assert settings.load(folder) == settings.Settings()
+
+
+def test_a_model_that_ended_the_program_is_not_loaded_unasked_again(qtbot, open_program):
+    session = ScriptedSession()
+    session.load_hold.clear()
+    program = open_program(session, wait=False)
+    qtbot.waitUntil(lambda: program.models.busy)
+    assert paths.mark_file().read_text() == str(TARGET)  # here the system kills it
+    left = paths.mark_file().read_bytes()
+    session.load_hold.set()
+    qtbot.waitUntil(lambda: not program.models.busy)
+    assert not paths.mark_file().exists()
+
+    paths.mark_file().write_bytes(left)
+    session = ScriptedSession()
+    program = open_program(session, wait=False)
+    qtbot.waitUntil(lambda: program.alerts.current is not None)
+    assert program.alerts.current.actions == (Action.CHOOSE_MODEL,)
+    assert session.loads == []
+    program.models.choose_target(str(TARGET))
+    qtbot.waitUntil(lambda: session.loads == [TARGET])
+    qtbot.waitUntil(lambda: not paths.mark_file().exists())
+
+
+def test_leaving_while_a_model_is_loaded_leaves_no_mark(qtbot, open_program):
+    session = ScriptedSession()
+    session.load_hold.clear()
+    program = open_program(session, wait=False)
+    qtbot.waitUntil(lambda: paths.mark_file().exists())
+    program.window.close()
+    assert not paths.mark_file().exists()
+    session.load_hold.set()

@@ -43,15 +43,20 @@ def window(qtbot):
     return shown
 
 
-def answer(notifier, clock, seconds):
+def answer(notifier, clock, seconds, complete=True):
     notifier.begin()
     clock.now += seconds
-    notifier.end("A river")
+    notifier.end("A river", complete)
 
 
 def test_a_long_answer_is_told_of_by_its_title_alone(window, clock, told):
     answer(Notifier(window, Settings()), clock, 10.0)
     assert told == ["alert", ("A river", "The answer is complete.")]
+
+
+def test_an_answer_that_failed_or_was_cut_is_not_called_complete(window, clock, told):
+    answer(Notifier(window, Settings()), clock, 10.0, complete=False)
+    assert told == ["alert", ("A river", "The answer ended early.")]
 
 
 def test_a_short_answer_is_not_told_of(window, clock, told):
@@ -85,5 +90,5 @@ def test_where_there_is_no_place_for_messages_the_window_asks_for_attention(
 
 
 def test_an_end_without_a_beginning_is_nothing(window, clock, told):
-    Notifier(window, Settings()).end("A river")
+    Notifier(window, Settings()).end("A river", True)
     assert told == []
