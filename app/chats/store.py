@@ -157,8 +157,9 @@ class Store(Reader):
         self._do(lambda: tables.choose(self._db, entry))
 
     def drop(self, entry: str) -> None:
-        """Delete a message and all that follows it, in all versions."""
+        """Delete a message and all that follows it, in all versions, from the log too."""
         self._do(lambda: tables.drop(self._db, entry))
+        self._empty_log()
 
     def unsent(self) -> dict[str, Unsent]:
         """What was being written when the program ended, by chat; "" is the chat that is none."""
@@ -199,10 +200,14 @@ class Store(Reader):
             self._patiently(partial(copy.unlink, missing_ok=True))
         # Rows that moved may have left copies; a file that is written anew holds none.
         self._patiently(lambda: self._db.execute("VACUUM"))
-        truncate = "PRAGMA wal_checkpoint(TRUNCATE)"
-        kept_busy = self._patiently(lambda: self._db.execute(truncate).fetchone())[0]
-        if not kept_busy:
+        if self._empty_log():
             self._do(lambda: self._db.execute("DELETE FROM chats WHERE removed"))
+
+    def _empty_log(self) -> bool:
+        """Bring the log into the file; whether it is empty now, or another program reads in it."""
+        truncate = "PRAGMA wal_checkpoint(TRUNCATE)"
+        busy: int = self._patiently(lambda: self._db.execute(truncate).fetchone())[0]
+        return not busy
 
     def _open(self) -> None:
         """Connect, and bring the file to this version. Raises what SQLite raises."""

@@ -522,6 +522,15 @@ def test_an_older_schema_is_copied_before_it_is_changed(path, opened, monkeypatc
     assert [file for file in path.parent.iterdir() if ".before-" in file.name] == [copy]
 
 
+def test_a_message_that_was_taken_back_is_in_no_file_while_the_program_runs(path, opened):
+    kept = opened()
+    talk(kept)
+    (chat,) = kept.chats()
+    kept.put(Entry("q2", chat.id, kept.entries(chat.id)[-1].id, "user", "MARKER1 " * 40))
+    kept.drop("q2")
+    assert [name for name in files(path) if b"MARKER1" in (path.parent / name).read_bytes()] == []
+
+
 def test_what_is_being_written_is_kept_and_goes_with_its_chat(path, opened):
     kept = opened()
     talk(kept)
