@@ -204,12 +204,10 @@ class Answer(Text):
         self._move_caret()
 
     def _move_caret(self) -> None:
-        before, self._caret = self._caret, QRectF()
-        if self._growing:
-            self._caret = caret_place(self.document(), self._writer.end)
-        for place in (before, self._caret):
-            if not place.isEmpty():
-                self.viewport().update(place.toAlignedRect())
+        """Where it goes to is painted in any case: what was written is there."""
+        if not self._caret.isEmpty():
+            self.viewport().update(self._caret.toAlignedRect())
+            self._caret = QRectF()
 
     def _write_tail(self, new: str, finished: bool) -> None:
         tail = len(self._source) - self._committed
