@@ -172,7 +172,6 @@ class Window(QWidget):
             }
         )
         actions.install(self, entries)
-        self._entries = entries
         self._sheet: ShortcutSheet | None = None
 
     def set(self, name: str, value: Value) -> None:
@@ -216,9 +215,10 @@ class Window(QWidget):
     def show_shortcuts(self) -> None:
         """All keys, in a sheet."""
         if self._sheet is None:
-            self._sheet = ShortcutSheet((*self._entries, *actions.writing_keys()), self)
+            self._sheet = ShortcutSheet(actions.listed(), self)
         self._sheet.show()
         self._sheet.raise_()
+        self._sheet.activateWindow()
 
     def toggle_sidebar(self) -> None:
         """Beside the chat where there is room, else over it."""
