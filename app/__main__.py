@@ -5,20 +5,29 @@ import sys
 import time
 from collections.abc import Sequence
 
-from app import cli
+from app import cli, request
+
+NOT_KNOWN = (
+    "“{word}” is no command, no model's file or folder and no chat's id. "
+    "slipstream --help lists the commands."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `slipstream` with these arguments (default: the process's); the exit code."""
     began = time.monotonic()
     multiprocessing.freeze_support()
-    asked = cli.parser().parse_args(arguments)
+    asked = cli.parse(arguments)
     if asked.command:
         return cli.run(asked)
+    wanted = request.whole(asked.open)
+    if wanted and request.read(wanted) is None:
+        print(NOT_KNOWN.format(word=asked.open), file=sys.stderr)
+        return 2
     from app import smoke, start
 
     try:
-        return smoke.run(began) if asked.smoke else start.open_window([])
+        return smoke.run(began) if asked.smoke else start.open_window([], wanted)
     except OSError as error:  # a folder that cannot be made
         print(error, file=sys.stderr)
         return 1

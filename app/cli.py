@@ -59,12 +59,14 @@ def parser() -> argparse.ArgumentParser:
     """All commands and options; without a command the window opens."""
     top = argparse.ArgumentParser(
         prog="slipstream",
+        usage="slipstream [-h] [--version] [MODEL | CHAT | COMMAND ...]",
         description="Chat with a local language model, made fast by speculative decoding. "
-        "Without a command the window opens.",
+        "Without a command the window opens, or comes forward; with MODEL, the path of a model's "
+        "file or folder, it loads that; with CHAT, the id of a chat, it shows that.",
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
     top.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
-    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", prog="slipstream")
     _add_chat(commands.add_parser("chat", help="chat in the terminal"))
     bench.add_arguments(commands.add_parser("bench", help="compare drafts on your prompts"))
     listing.add_commands(commands)
@@ -83,7 +85,18 @@ def parser() -> argparse.ArgumentParser:
     )
     doctor = commands.add_parser("doctor", help="what this machine and this program can do")
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
+    top.set_defaults(open="", commands=frozenset(commands.choices))
     return top
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """What these arguments (default: the process's) ask for. A single word that is no command
+    stands in `open`."""
+    words, top = list(sys.argv[1:] if arguments is None else arguments), parser()
+    known: frozenset[str] = top.get_default("commands")
+    if len(words) == 1 and not words[0].startswith("-") and words[0] not in known:
+        return argparse.Namespace(command=None, smoke=False, open=words[0])
+    return top.parse_args(words)
 
 
 def _add_chat(chat: argparse.ArgumentParser) -> None:

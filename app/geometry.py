@@ -1,41 +1,110 @@
-"""Where the window and what can be dragged in it were, kept between two starts.
+"""Where the window was, how large its dialogs and how wide what can be dragged in it, kept between
+two starts.
 
-Knows widgets by the names they are given here; what is kept is Qt's own bytes, in a file of its
-own beside the settings.
+Whatever is followed is kept soon after it changes, so that it is not lost with a program that
+does not end cleanly. The file is its own, beside the settings.
 """
 
+import contextlib
 from pathlib import Path
+from typing import Protocol
 
-from PySide6.QtCore import QByteArray, QRect, QSettings, QSize
-from PySide6.QtWidgets import QSplitter, QWidget
+from PySide6.QtCore import (
+    QByteArray,
+    QEvent,
+    QObject,
+    QRect,
+    QSettings,
+    QSize,
+    QTimer,
+    SignalInstance,
+)
+from PySide6.QtWidgets import QWidget
+
+from app import paths
 
 FILE_NAME = "window.ini"
 SEEN = 64  # pixels of a window, in both directions, that must lie on a screen
+REST_MS = 1000  # without a change, after which what is followed is written
+TURNS = (QEvent.Type.Resize, QEvent.Type.Move, QEvent.Type.WindowStateChange)
 
 
-class Geometry:
+class Draggable(Protocol):
+    """A border between two parts of the window."""
+
+    @property
+    def wanted(self) -> int:
+        """Where it was dragged to; 0 for nowhere."""
+
+    @property
+    def moved(self) -> SignalInstance: ...
+
+    def want(self, width: int) -> None: ...
+
+
+class Geometry(QObject):
     """The file in `folder`; one that cannot be read or written is as none."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._folder = folder
         self._kept = QSettings(str(folder / FILE_NAME), QSettings.Format.IniFormat)
+        self._window: QWidget | None = None
+        self._dialogs: dict[str, tuple[QWidget, QSize]] = {}  # with the size that it has at first
+        self._borders: dict[str, Draggable] = {}
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self._rest.timeout.connect(self.save)
 
-    def save(self, window: QWidget, **splitters: QSplitter) -> None:
-        """Keep where `window` is, and the sizes in `splitters`."""
-        self._kept.setValue("window", window.saveGeometry())
-        for name, splitter in splitters.items():
-            self._kept.setValue(f"splitter/{name}", splitter.saveState())
+    def follow_window(self, window: QWidget) -> None:
+        """Put `window` where it was, as far as that is on a screen, and keep where it goes."""
+        self._window = window
+        place = self._kept.value("window")
+        window.restoreGeometry(place if isinstance(place, QByteArray) else QByteArray())
+        mend(window)
+        window.installEventFilter(self)
+
+    def follow_dialog(self, name: str, dialog: QWidget) -> None:
+        """Give a dialog the size that it was given, and keep its next one."""
+        self._dialogs[name] = dialog, dialog.size()
+        size = self._kept.value(f"dialog/{name}")
+        if isinstance(size, QSize) and size.isValid():
+            room = dialog.screen().availableGeometry().size()
+            dialog.resize(size.boundedTo(room).expandedTo(dialog.minimumSize()))
+        dialog.installEventFilter(self)
+
+    def follow_border(self, name: str, border: Draggable) -> None:
+        """Put a border where it was dragged to, and keep where it goes."""
+        self._borders[name] = border
+        with contextlib.suppress(TypeError, ValueError):
+            border.want(int(str(self._kept.value(f"border/{name}"))))
+        border.moved.connect(self._rest.start)
+
+    def save(self) -> None:
+        """Write what is followed, as it is now."""
+        self._rest.stop()
+        if self._window is not None:
+            self._kept.setValue("window", self._window.saveGeometry())
+        for name, (dialog, first) in self._dialogs.items():
+            self._put(f"dialog/{name}", dialog.size() if dialog.size() != first else None)
+        for name, border in self._borders.items():
+            self._put(f"border/{name}", border.wanted or None)
+        with contextlib.suppress(OSError):
+            paths.ensure(self._folder)
         self._kept.sync()
 
-    def restore(self, window: QWidget, **splitters: QSplitter) -> None:
-        """Put `window` where it was, as far as that is on a screen, and splitters likewise."""
-        window.restoreGeometry(self._bytes("window"))
-        mend(window)
-        for name, splitter in splitters.items():
-            splitter.restoreState(self._bytes(f"splitter/{name}"))
+    def _put(self, key: str, value: QSize | int | None) -> None:
+        """Keep `value`; nothing where all is as it was made."""
+        if value is None:
+            self._kept.remove(key)
+        else:
+            self._kept.setValue(key, value)
 
-    def _bytes(self, name: str) -> QByteArray:
-        value = self._kept.value(name)
-        return value if isinstance(value, QByteArray) else QByteArray()
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in TURNS:
+            self._rest.start()
+        elif event.type() == QEvent.Type.Close and watched is self._window:
+            self.save()
+        return False
 
 
 def mend(window: QWidget) -> None:

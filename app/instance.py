@@ -22,7 +22,7 @@ from engine.errors import EngineError
 LOCK, ADDRESS = "running.lock", "running.address"
 LONGEST_ADDRESS = 100  # bytes; systems take 104 to 108
 LONGEST_MESSAGE = 4096  # bytes
-PATIENCE = 5.0  # seconds for the running copy to start listening and to answer
+PATIENCE = 2.5  # seconds for the running copy to start listening and answer, or to end
 STEP_MS = 500
 SILENCE_MS = 2000  # after which a caller who says nothing is cut off
 HEARD = b"+"
@@ -51,26 +51,35 @@ class Instance(QObject):
         while not self._lock.tryLock(0):
             if self._lock.error() is not QLockFile.LockError.LockFailedError:
                 return True  # a folder that takes no locks: better two copies than none
-            if self._hand_over(message):
+            if self._hand_over(message, deadline):
                 return False
             if time.monotonic() > deadline:
-                raise EngineError(
-                    "already_running",
-                    "Slipstream is already running but does not answer. If it is not, delete "
-                    "{path} and start it again.",
-                    path=str(self._folder / LOCK),
-                )
+                raise self._silent()
             time.sleep(0.05)
         self._listen()
         return True
 
+    def hang_up(self) -> None:
+        """Take no more calls, and hold the claim: who starts now waits until it is given up."""
+        self._server.close()
+
     def close(self) -> None:
         """Give the claim up."""
-        self._server.close()
+        self.hang_up()
         if self._lock.isLocked():
             with contextlib.suppress(OSError):
                 (self._folder / ADDRESS).unlink(missing_ok=True)
             self._lock.unlock()
+
+    def _silent(self) -> EngineError:
+        """What the one that runs and says nothing can be told by."""
+        return EngineError(
+            "already_running",
+            "Slipstream is already running, as process {process}, but does not answer. Wait a "
+            "moment and start it again, or end that process. If there is none, delete {path}.",
+            process=self._lock.getLockInfo()[0],
+            path=str(self._folder / LOCK),
+        )
 
     def _listen(self) -> None:
         """Take calls. Where no address can be listened at, a second start says so."""
@@ -81,8 +90,8 @@ class Instance(QObject):
                     (self._folder / ADDRESS).write_text(address, encoding="utf-8")
                 return
 
-    def _hand_over(self, message: str) -> bool:
-        """Whether the running copy has taken `message`."""
+    def _hand_over(self, message: str, deadline: float) -> bool:
+        """Whether the running copy has taken `message` by then, by the monotonic clock."""
         try:
             with (self._folder / ADDRESS).open(encoding="utf-8") as file:
                 address = file.read(LONGEST_ADDRESS)
@@ -94,7 +103,7 @@ class Instance(QObject):
             return False
         socket.write(_clean(os.fsencode(message))[:LONGEST_MESSAGE] + b"\n")
         socket.flush()
-        heard = socket.waitForReadyRead(int(PATIENCE * 1000))
+        heard = socket.waitForReadyRead(max(0, int((deadline - time.monotonic()) * 1000)))
         return heard and socket.readAll().data() == HEARD
 
     def _greet(self) -> None:

@@ -10,15 +10,16 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QGuiApplication, QIcon
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 
-from app import paths, places, resources, settings
+from app import paths, places, request, resources, settings
 from app.appearance import Appearance
 from app.chats.store import Store
 from app.geometry import Geometry
@@ -42,6 +43,7 @@ from app.widgets.folders import FoldersDialog
 from app.window import Parts, Window
 from app.worker import SessionLike, Worker
 from engine.api import Loaded
+from engine.errors import EngineError
 from engine.fit import Room
 from engine.library.hub import Access, require_online
 from engine.library.index import Index
@@ -50,6 +52,7 @@ APP_ID = "slipstream"
 LOG_NAME = "slipstream.log"
 MAX_LOG_BYTES = 2_000_000
 UNSENT_MS = 2_000  # between two times that what is being written is kept
+END_SECONDS = 1.2  # that the threads have to end; all of the end takes less than 2
 log = logging.getLogger(__name__)
 
 
@@ -139,7 +142,6 @@ def build(
     hub.fetched.connect(models.start)
     models.get_asked.connect(hub.open_for)
     models.resume_asked.connect(hub.repair)
-    geometry = Geometry(folder)
 
     def closing() -> None:
         chat.close()
@@ -147,12 +149,16 @@ def build(
         conversations.close()
         models.keep()
         mark.clear()
-        geometry.save(window)
         dialog.close()
 
     parts = Parts(chat, conversations, writing, presets, models, stats, alerts, hub)
     window = Window(parts, closing)
-    geometry.restore(window)
+    geometry = Geometry(folder, window)
+    geometry.follow_window(window)
+    geometry.follow_dialog("settings", window.settings)
+    geometry.follow_dialog("hub", window.hub)
+    geometry.follow_border("list", window.list_border)
+    geometry.follow_border("sidebar", window.side_border)
     dialog = FoldersDialog(folders, window)
     window.sidebar.target.folders_asked.connect(folders.open)
     window.first_run.folders_asked.connect(folders.open)
@@ -187,20 +193,52 @@ class _Watch:
         return rooms(device) + (rooms("cpu") if device == "cuda" else [])
 
 
-def open_window(argv: Sequence[str]) -> int:
+def open_window(argv: Sequence[str], wanted: str = "") -> int:
     """Run the program until its window is closed; the exit code. Where it runs already, that
-    window comes forward instead."""
+    window comes forward instead. It opens what is `wanted`, as `request` reads it."""
     install_hooks(paths.ensure(paths.log_folder()))
-    instance = Instance(paths.data_folder(), _application(argv))
-    if not instance.claim():
-        return 0
+    app = _application(argv)
+    instance = Instance(paths.data_folder(), app)
+    try:
+        if not instance.claim(wanted):
+            return 0
+    except EngineError as error:
+        return refuse(app, error)
     program = build(argv)
-    instance.called.connect(lambda _: come_forward(program.window))
+    instance.called.connect(partial(answer_call, program))
     program.window.show()
     program.begin()
+    answer_call(program, wanted)
     code = program.app.exec()
-    instance.close()
-    return leave(program, code)
+    instance.hang_up()
+    return leave(program, code, instance.close)
+
+
+def answer_call(program: Program, said: str) -> None:
+    """Bring the window forward, and open in it what another start asks for."""
+    come_forward(program.window)
+    wanted = request.read(said)
+    if isinstance(wanted, Path):
+        program.models.choose_target(str(wanted))
+    elif wanted is not None:
+        program.conversations.open_named(wanted)
+    elif said:
+        asked = QCoreApplication.translate(
+            "start", "Another start asked for what is neither a model's file or folder nor a chat."
+        )
+        program.alerts.show(asked)
+
+
+def refuse(app: QApplication, error: EngineError) -> int:
+    """Say in a small dialog why there is no window; the exit code."""
+    log.error("%s", error.reason.text)
+    kept = settings.load(paths.config_folder())
+    resources.speak(app, kept.language)
+    Appearance(app, kept)
+    said = QMessageBox(QMessageBox.Icon.Warning, "Slipstream", resources.translate(error.reason))
+    said.setTextFormat(Qt.TextFormat.PlainText)
+    said.exec()
+    return 1
 
 
 def come_forward(window: QWidget) -> None:
@@ -211,9 +249,11 @@ def come_forward(window: QWidget) -> None:
     window.activateWindow()
 
 
-def leave(program: Program, code: int) -> int:
-    """End the threads; where a job cannot be stopped in time, the process ends with it."""
-    if program.worker.close(closing=program.history.close):
+def leave(program: Program, code: int, last: Callable[[], object] = lambda: None) -> int:
+    """End the threads, then do what comes `last`; where a job cannot be stopped in time, the
+    process ends with it."""
+    if program.worker.close(END_SECONDS, closing=program.history.close):
+        last()
         return code
     log.warning("a job did not end in time")
     logging.shutdown()

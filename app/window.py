@@ -26,8 +26,10 @@ from app.viewmodels.models import Models
 from app.viewmodels.presets import Presets
 from app.viewmodels.stats import Stats
 from app.viewmodels.writing import Writing
+from app.widgets import chat_column, sidebar
+from app.widgets.border import Border, Span
 from app.widgets.chat_column import NoteBar
-from app.widgets.chat_list import ChatList
+from app.widgets.chat_list import RAIL, ChatList
 from app.widgets.composer import Composer
 from app.widgets.context_meter import ContextMeter, OverflowBar
 from app.widgets.error_bar import ErrorBar
@@ -41,6 +43,9 @@ from app.widgets.transcript import COLUMN, Transcript
 
 WIDE = 1200  # from here on the sidebar stands beside the chat
 ROOMY = 960  # and from here on the list of chats
+LIST = Span(chat_column.WIDTH, 200, 400)
+SIDE = Span(sidebar.WIDTH, 280, 480)
+LEAST = 480  # pixels of the chat, whatever is dragged
 OUTSIDE = 16  # what is written stands under what is said, so its frame lies that far outside
 
 
@@ -110,6 +115,8 @@ class Window(QWidget):
         self._row.addWidget(self.chats)
         self._row.addWidget(self._stack, 1)
         self._row.addWidget(self.sidebar)
+        self.list_border = Border(self, LIST)
+        self.side_border = Border(self, SIDE, ending=True)
 
     def _centre(self) -> QWidget:
         """The chat: its header, its turns, and below them where it is written."""
@@ -150,6 +157,8 @@ class Window(QWidget):
         self.header.find_asked.connect(self.transcript.open_find)
         self.header.tint_toggled.connect(lambda on: self.set("tint", on))
         self.sidebar.folded.connect(self.toggle_sidebar)
+        for border in (self.list_border, self.side_border):
+            border.moved.connect(self._place)
         self.error_bar.acted.connect(self._act)
         self.sidebar.target.more.connect(parts.hub.open)
         bind(parts.hub, Hub.word, self.sidebar.target.show_state)
@@ -171,7 +180,6 @@ class Window(QWidget):
             }
         )
         actions.install(self, entries)
-        self._entries = entries
         self._sheet: ShortcutSheet | None = None
 
     def set(self, name: str, value: Value) -> None:
@@ -215,9 +223,10 @@ class Window(QWidget):
     def show_shortcuts(self) -> None:
         """All keys, in a sheet."""
         if self._sheet is None:
-            self._sheet = ShortcutSheet((*self._entries, *actions.writing_keys()), self)
+            self._sheet = ShortcutSheet(actions.listed(), self)
         self._sheet.show()
         self._sheet.raise_()
+        self._sheet.activateWindow()
 
     def toggle_sidebar(self) -> None:
         """Beside the chat where there is room, else over it."""
@@ -282,11 +291,24 @@ class Window(QWidget):
             self._row.addWidget(self.sidebar)
         if docked or self.width() >= WIDE or self._models.first_run:
             self._overlaid = False
+        self._share(docked)
         if not docked:
             self._row.removeWidget(self.sidebar)
             self.sidebar.setGeometry(self._overlay_place())
             self.sidebar.raise_()
         self.sidebar.setVisible(docked or self._overlaid)
+        self.side_border.raise_()
+
+    def _share(self, docked: bool) -> None:
+        """Give list and sidebar their widths; where the chat would have too little, the sidebar is
+        the first to be cut."""
+        room, narrow = self.width() - LEAST, self.chats.is_narrow
+        begin = RAIL if narrow else self.list_border.wish()
+        side = self.side_border.fit(room - begin if docked else room)
+        self.sidebar.setFixedWidth(side)
+        self.chats.set_width(self.list_border.fit(room - side if docked else room))
+        self.list_border.place(shown=not narrow and not self._models.first_run)
+        self.side_border.place(shown=docked or self._overlaid)
 
     def _overlay_place(self) -> QRect:
         width = self.sidebar.width()
@@ -311,6 +333,8 @@ class Window(QWidget):
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
+        if event.type() == QEvent.Type.LayoutDirectionChange:
+            self._place()
         if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
             self.used.emit()
 

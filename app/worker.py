@@ -438,7 +438,7 @@ class Worker(QObject):
             lane.stop()
         if self._sampler is not None:
             self._sampler.close(0.2)
-        closed = self._model.close(seconds, last=self._close_session)
+        closed = self._model.close(max(0.1, deadline - time.monotonic()), last=self._close_session)
         for lane in (self._files, self._hub, self._downloads, self._counting):
             closed &= lane.close(max(0.1, deadline - time.monotonic()))
         self.flush()

@@ -99,7 +99,7 @@ def test_every_shell_line_is_sound_and_every_slipstream_command_known():
         for part in line.split("&&"):
             words = shlex.split(part)
             if words[0].endswith("slipstream"):
-                cli.parser().parse_args(words[1:])
+                cli.parse(words[1:])
 
 
 def test_the_readme_has_the_two_commands_that_ci_runs():

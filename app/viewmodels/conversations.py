@@ -82,7 +82,7 @@ class Conversations(QObject):
         self._next_note = ""
         self._asked = ""  # a chat that will be in the window
         self._entry = ""  # to be scrolled to once its chat is open
-        self._arrived = ""  # an imported chat, to be opened once it is listed
+        self._arrived = ""  # an imported or named chat, to be opened once it is listed
         self._delay = self._timer(SEARCH_MS, self._ask)
         self._expiry = self._timer(NOTE_MS, self.dismiss_note)
         self._minutes = QTimer(self)
@@ -141,6 +141,15 @@ class Conversations(QObject):
         else:
             self._asked = chat
             self._chat.open(record)
+
+    def open_named(self, chat: str) -> None:
+        """Show the chat that another program names, once it is known which there are."""
+        if not self._listed:
+            self._arrived = chat
+        elif self.record(chat) is None:
+            self._say(Note(self.tr("There is no chat with this id.")))
+        else:
+            self.open(chat)
 
     def new(self) -> None:
         """Begin another chat."""
@@ -247,7 +256,7 @@ class Conversations(QObject):
         self._show()
         arrived, self._arrived = self._arrived, ""
         if arrived and not self._chat.answering:
-            self.open(arrived)
+            self.open_named(arrived)
 
     def _change(self, record: ChatRecord) -> None:
         """Show it at once; the next list will say the same."""

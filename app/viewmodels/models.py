@@ -343,7 +343,7 @@ class Models(QObject):
         same = {entry.path for entry in self._entries if entry == before.get(entry.path)}
         self._verdicts = {path: v for path, v in self._verdicts.items() if path in same}
         usable = [e.path for e in self._entries if _usable(e)]
-        self.first_run = not usable
+        self._welcome()
         self._offer()
         self._show()
         if usable and first and self.loaded is None and not self.busy:
@@ -415,8 +415,14 @@ class Models(QObject):
             self._judge()
             self._restore_draft()
         self.loading = ""
+        self._welcome()
         self._show()
         self.settled.emit()
+
+    def _welcome(self) -> None:
+        """On the first run nothing is here, and nothing from elsewhere runs or is on its way."""
+        here = any(map(_usable, self._entries))
+        self.first_run = not here and self.loaded is None and not self.busy
 
     def _forget_target_precision(self) -> None:
         """A kept precision that failed is not tried for ever: the next time it is automatic."""

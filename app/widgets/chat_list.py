@@ -26,6 +26,7 @@ class ChatList(QWidget):
     def __init__(self, conversations: Conversations, hub: Hub) -> None:
         super().__init__()
         self._narrow = False
+        self._width = WIDTH
         self._over: _Over | None = None
         self.column = Column(conversations, hub)
         self.rail = Rail(conversations)
@@ -55,7 +56,14 @@ class ChatList(QWidget):
         self._narrow = narrow
         self.rail.setVisible(narrow)
         self.column.setVisible(not narrow)
-        self.setFixedWidth(RAIL if narrow else WIDTH)
+        self.setFixedWidth(RAIL if narrow else self._width)
+
+    def set_width(self, width: int) -> None:
+        """Another width of the column, where it is shown beside the chat."""
+        if width != self._width:
+            self._width = width
+            self.column.setFixedWidth(width)
+            self.setFixedWidth(RAIL if self._narrow else width)
 
     def focus_search(self) -> None:
         """Put the cursor into the search field."""
@@ -168,8 +176,9 @@ class _Over(QWidget):
 
     def _place(self) -> None:
         self.setGeometry(self._window.rect())
-        left = self.width() - WIDTH if self.isRightToLeft() else 0
-        self._column.setGeometry(QRect(left, 0, WIDTH, self.height()))
+        width = self._column.minimumWidth()
+        left = self.width() - width if self.isRightToLeft() else 0
+        self._column.setGeometry(QRect(left, 0, width, self.height()))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize:

@@ -157,6 +157,10 @@
 <context>
     <name>Conversations</name>
     <message>
+        <source>There is no chat with this id.</source>
+        <translation>Einen Chat mit dieser Kennung gibt es nicht.</translation>
+    </message>
+    <message>
         <source>Deleted “{title}”.</source>
         <translation>„{title}“ gelöscht.</translation>
     </message>
@@ -1486,8 +1490,84 @@
         <translation>In diesem Chat suchen</translation>
     </message>
     <message>
+        <source>In the list of chats</source>
+        <translation>In der Chatliste</translation>
+    </message>
+    <message>
+        <source>Reading</source>
+        <translation>Wird gelesen</translation>
+    </message>
+    <message>
+        <source>Editing</source>
+        <translation>Bearbeiten</translation>
+    </message>
+    <message>
+        <source>Sampling</source>
+        <translation>Sampling</translation>
+    </message>
+    <message>
         <source>Rename this chat</source>
         <translation>Diesen Chat umbenennen</translation>
+    </message>
+    <message>
+        <source>Go through the list</source>
+        <translation>Durch die Liste gehen</translation>
+    </message>
+    <message>
+        <source>Open the chat</source>
+        <translation>Den Chat öffnen</translation>
+    </message>
+    <message>
+        <source>Rename the chat</source>
+        <translation>Den Chat umbenennen</translation>
+    </message>
+    <message>
+        <source>Delete the chat</source>
+        <translation>Den Chat löschen</translation>
+    </message>
+    <message>
+        <source>Have a deleted chat back</source>
+        <translation>Einen gelöschten Chat zurückholen</translation>
+    </message>
+    <message>
+        <source>Next place</source>
+        <translation>Nächste Stelle</translation>
+    </message>
+    <message>
+        <source>Previous place</source>
+        <translation>Vorige Stelle</translation>
+    </message>
+    <message>
+        <source>Close the search</source>
+        <translation>Die Suche schließen</translation>
+    </message>
+    <message>
+        <source>Scroll</source>
+        <translation>Rollen</translation>
+    </message>
+    <message>
+        <source>Scroll by a page</source>
+        <translation>Um eine Seite rollen</translation>
+    </message>
+    <message>
+        <source>To the beginning or the end</source>
+        <translation>Zum Anfang oder Ende</translation>
+    </message>
+    <message>
+        <source>Paste as text, not as an attachment</source>
+        <translation>Als Text einfügen, nicht als Anhang</translation>
+    </message>
+    <message>
+        <source>Save a message</source>
+        <translation>Eine Nachricht speichern</translation>
+    </message>
+    <message>
+        <source>Save a title</source>
+        <translation>Einen Titel speichern</translation>
+    </message>
+    <message>
+        <source>Leave it as it was</source>
+        <translation>Lassen, wie es war</translation>
     </message>
     <message>
         <source>Answer anew</source>
@@ -1496,6 +1576,14 @@
     <message>
         <source>Copy the last answer</source>
         <translation>Letzte Antwort kopieren</translation>
+    </message>
+    <message>
+        <source>A number one step up or down</source>
+        <translation>Eine Zahl um einen Schritt hinauf oder hinunter</translation>
+    </message>
+    <message>
+        <source>Ten steps up or down</source>
+        <translation>Zehn Schritte hinauf oder hinunter</translation>
     </message>
     <message>
         <source>Choose a model</source>
@@ -2372,6 +2460,13 @@
     <message>
         <source>Nothing is searched for or fetched</source>
         <translation>Nichts wird gesucht oder geholt</translation>
+    </message>
+</context>
+<context>
+    <name>start</name>
+    <message>
+        <source>Another start asked for what is neither a model&apos;s file or folder nor a chat.</source>
+        <translation>Ein weiterer Start wollte etwas öffnen, das weder Datei oder Ordner eines Modells noch ein Chat ist.</translation>
     </message>
 </context>
 <context>

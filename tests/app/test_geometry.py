@@ -2,10 +2,11 @@
 
 import pytest
 from PySide6.QtCore import QPoint, QRect
-from PySide6.QtWidgets import QSplitter, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app import geometry
 from app.geometry import Geometry
+from app.widgets.border import Border, Span
 
 
 @pytest.fixture
@@ -23,21 +24,54 @@ def room(window):
     return window.screen().availableGeometry()
 
 
-def test_place_size_and_splitters_come_back(qtbot, window, room, tmp_path):
-    splitter = QSplitter(window)
-    splitter.resize(400, 100)
-    for _ in range(2):
-        splitter.addWidget(QWidget())
+def test_place_and_sizes_come_back(window, room, tmp_path):
+    dialog, border = QWidget(), Border(window, Span(100, 50, 200))
     window.setGeometry(QRect(room.topLeft() + QPoint(30, 40), window.size()))
-    splitter.setSizes([100, 300])
-    sizes = splitter.sizes()
-    Geometry(tmp_path).save(window, chats=splitter)
+    first = dialog.size()
+    kept = Geometry(tmp_path)
+    kept.follow_window(window)
+    kept.follow_dialog("one", dialog)
+    kept.follow_border("list", border)
+    dialog.resize(333, 222)
+    border.want(120)
     place = window.geometry()
+    kept.save()
     window.setGeometry(room.x() + 200, room.y() + 100, 500, 350)
-    splitter.setSizes([250, 150])
-    Geometry(tmp_path).restore(window, chats=splitter)
+    dialog.resize(first)
+    border.want(0)
+    following = Geometry(tmp_path)
+    following.follow_window(window)
+    following.follow_dialog("one", dialog)
+    following.follow_border("list", border)
     assert window.geometry() == place
-    assert splitter.sizes() == sizes
+    assert (dialog.width(), dialog.height()) == (333, 222)
+    assert border.wish() == 120
+
+
+def test_it_is_written_soon_after_the_last_change_and_not_with_each(
+    qtbot, window, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(geometry, "REST_MS", 50)
+    kept = Geometry(tmp_path)
+    kept.follow_window(window)
+    file = tmp_path / geometry.FILE_NAME
+    for width in (410, 420, 430):
+        window.resize(width, 300)
+        assert not file.exists()
+    qtbot.waitUntil(file.exists)
+    window.resize(700, 500)
+    Geometry(tmp_path).follow_window(window)
+    assert window.width() == 430
+
+
+def test_what_stands_in_the_file_cannot_break_a_border(window, tmp_path):
+    for written in ("border/list=12x", "border/list=-5", "border/list=99999999999", "dialog/one=3"):
+        (tmp_path / geometry.FILE_NAME).write_text(f"[General]\n[border]\n{written[7:]}\n")
+        border = Border(window, Span(100, 50, 200))
+        kept = Geometry(tmp_path)
+        kept.follow_border("list", border)
+        kept.follow_dialog("one", QWidget())
+        assert 50 <= border.wish() <= 200
 
 
 @pytest.mark.parametrize("written", [None, b"", b"\xff\x00no", b"[General]\nwindow=@ByteArray(ab)"])
@@ -45,7 +79,7 @@ def test_without_a_sound_file_the_window_stays_where_it_is(window, tmp_path, wri
     if written is not None:
         (tmp_path / geometry.FILE_NAME).write_bytes(written)
     place = window.geometry()
-    Geometry(tmp_path).restore(window)
+    Geometry(tmp_path).follow_window(window)
     assert window.geometry() == place
 
 

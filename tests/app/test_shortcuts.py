@@ -1,12 +1,15 @@
 """The table of actions and the sheet that lists it."""
 
+from itertools import groupby
+
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QKeySequence
+from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
 from app import actions
 from app.widgets.shortcuts import ShortcutSheet
+from tests.fakes import ScriptedSession, chunks_of
 
 KEYS = {
     "new_chat": "Ctrl+N",
@@ -67,17 +70,48 @@ def test_a_handler_too_few_or_too_many_is_refused():
         actions.table(dict.fromkeys((*KEYS, "sing"), print))
 
 
-def test_the_sheet_lists_the_table_and_the_keys_of_the_composer(qtbot, entries):
+def test_the_sheet_lists_the_whole_table(qtbot, entries):
     parent = QWidget()
     qtbot.addWidget(parent)
-    sheet = ShortcutSheet((*entries, *actions.writing_keys()), parent)
+    sheet = ShortcutSheet(actions.listed(), parent)
     sheet.show()
     qtbot.waitExposed(sheet)
-    listed = {name: keys.text() for name, (_, keys) in sheet.rows.items()}
-    for entry in (*entries, *actions.writing_keys()):
-        native = QKeySequence(entry.keys).toString(QKeySequence.SequenceFormat.NativeText)
-        assert listed.pop(entry.name) == native
+    shown = {name: keys.text() for name, (_, keys) in sheet.rows.items()}
+    for key in actions.listed():
+        native = QKeySequence(key.keys).toString(QKeySequence.SequenceFormat.NativeText)
+        assert shown.pop(key.name) == native
         assert native
-    assert not listed
+    assert not shown
+    assert {entry.name for entry in entries} <= set(sheet.rows)
     qtbot.keyClick(sheet, Qt.Key.Key_Escape)
     assert not sheet.isVisible()
+
+
+def test_what_the_sheet_groups_stands_together():
+    groups = [key.group for key in actions.listed()]
+    assert len([group for group, _ in groupby(groups)]) == len(set(groups))
+
+
+def test_every_key_of_the_window_stands_in_the_sheet(open_program):
+    window = open_program(ScriptedSession(chunks_of(["ok"]))).window
+    window.show_shortcuts()
+    written = {keys.text() for _, keys in window._sheet.rows.values()}
+    taken = [action.shortcut() for action in window.findChildren(QAction)]
+    taken += [shortcut.key() for shortcut in window.findChildren(QShortcut)]
+    keys = {keys.toString(QKeySequence.SequenceFormat.NativeText) for keys in taken}
+    assert len(keys) > 10
+    assert keys - {""} <= written
+
+
+def test_the_sheet_opens_over_a_dialog_too(qtbot, open_program):
+    window = open_program(ScriptedSession(chunks_of(["ok"]))).window
+    for dialog in (window.settings, window.hub):
+        dialog.open_up()
+        qtbot.waitUntil(dialog.isActiveWindow)
+        qtbot.keyClick(dialog, Qt.Key.Key_F1)
+        assert window._sheet is not None
+        qtbot.waitUntil(window._sheet.isActiveWindow)
+        qtbot.keyClick(window._sheet, Qt.Key.Key_Escape)
+        assert not window._sheet.isVisible()
+        assert dialog.isVisible()
+        dialog.close()
