@@ -1,4 +1,4 @@
-"""A chat, models and a counter that do what a test says, for the widgets around the composer."""
+"""Chats, models and a counter that do what a test says, for the widgets of a chat."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,8 +9,10 @@ from app.chats.conversation import Attachment, Choices
 from app.settings import Settings
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Property
+from app.viewmodels.chat import Chat
 from app.viewmodels.overflow import Overflow
 from app.viewmodels.presets import Presets
+from app.viewmodels.turns import Turn
 from app.viewmodels.writing import Writing
 from app.worker import Worker
 from engine.api import Loaded, Sampling, Usage
@@ -82,6 +84,52 @@ class FakeChat(QObject):
     def dismiss_overflow(self) -> None:
         self.calls.append("dismiss_overflow")
         self.overflow = None
+
+
+class ScriptedChat(Chat):
+    """A chat without an engine: its turns are given, what is asked of it is noted."""
+
+    def __init__(self) -> None:
+        QObject.__init__(self)
+        self._turns: list[Turn] = []
+        self.asked: list[tuple[object, ...]] = []
+        self.refuses = False
+        self.can_send = True
+        self.chat_id = "one"
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        return tuple(self._turns)
+
+    def say(self, turn: Turn) -> Turn:
+        """Add a turn as the chat does."""
+        self._turns.append(turn)
+        self.turn_added.emit(turn)
+        return turn
+
+    def show_chat(self, turns: list[Turn], chat_id: str = "one") -> None:
+        """Another chat, or another branch."""
+        self._turns, self.chat_id = list(turns), chat_id
+        self.opened.emit()
+
+    def cut(self, at: int) -> None:
+        """Take the turns from `at` on away."""
+        gone, self._turns = self._turns[at:], self._turns[:at]
+        for turn in reversed(gone):
+            self.turn_removed.emit(turn)
+
+    def edit(self, name: str, text: str) -> bool:
+        self.asked.append(("edit", name, text))
+        return not self.refuses
+
+    def regenerate(self, name: str, *, same: bool = False) -> None:
+        self.asked.append(("regenerate", name, same))
+
+    def resume(self, name: str) -> None:
+        self.asked.append(("resume", name))
+
+    def show_version(self, name: str) -> None:
+        self.asked.append(("version", name))
 
 
 class FakeModels(QObject):

@@ -5,6 +5,7 @@ Knows syntax alone: nothing is imported or run.
 """
 
 import ast
+import functools
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +26,8 @@ class Said:
     place: str
 
 
-def said() -> list[Said]:
+@functools.cache
+def said() -> tuple[Said, ...]:
     """Everything, each once a module."""
     paths = sorted(path for part in ("engine", "app") for path in (TOP / part).rglob("*.py"))
     modules = {
@@ -37,7 +39,7 @@ def said() -> list[Said]:
     guidance = modules["engine.guidance"].said(kinds, [])
     advice = [found.template for found in guidance if found.code in ADVICE and found.template]
     every = (found for module in modules.values() for found in module.said(kinds, advice))
-    return list(dict.fromkeys(every))
+    return tuple(dict.fromkeys(every))
 
 
 def _kinds(nodes: list[ast.AST]) -> set[str]:

@@ -6,9 +6,30 @@ import pytest
 from huggingface_hub import constants
 
 from app import resources, start
+from tests.composing import Desk, ScriptedChat
 from tests.fakes import FakeShelf, ScriptedSession
 
 Open = Callable[..., start.Program]
+
+
+@pytest.fixture
+def light(qapp):
+    """The light theme, which costs nothing where it is shown already."""
+    resources.apply_theme(qapp, "light")
+
+
+@pytest.fixture
+def chat(light):
+    made = ScriptedChat()
+    yield made
+    made.deleteLater()
+
+
+@pytest.fixture
+def desk(qtbot, light, tmp_path):
+    made = Desk(tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture

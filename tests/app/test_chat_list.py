@@ -25,9 +25,8 @@ KEYS = Qt.Key
 
 
 @pytest.fixture
-def show(qtbot, qapp):
+def show(qtbot, light):
     """Shows the list over chats in memory, beside something else that takes the focus."""
-    resources.apply_theme(qapp, "light")
 
     def showing(records=(), texts=None, width=900, height=700):
         part = made(records, texts)

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -16,10 +15,18 @@ from app.__main__ import main
 from tests.folders import IM_END, tiny_config, tokenizer_config, write_json, write_model
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("cli")
+
+
 @pytest.fixture
-def library():
-    """A library with a tiny target and a weak draft of it."""
-    folder = paths.ensure(paths.model_folder())
+def library(home, monkeypatch):
+    """A library with a tiny target and a weak draft of it, written once."""
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(home))
+    folder = paths.model_folder()
+    if folder.exists():
+        return folder
     config = tiny_config(eos_token_id=IM_END)
     for name, layers in (("tiny", None), ("weak", 1)):
         write_model(folder / name, config=dict(config), layers=layers)
@@ -188,18 +195,16 @@ def test_control_characters_of_a_model_do_not_reach_the_terminal():
 
 
 @pytest.mark.parametrize("asked", [["--prompt", "hé 🌟"], ["--json"]])
-def test_a_terminal_that_knows_no_unicode_is_answered_too(library, asked):
-    done = subprocess.run(
-        [sys.executable, "-m", "app", *CHAT, *asked],
-        env=os.environ | {"PYTHONIOENCODING": "ascii"},
-        input=b"\xff hi\n",
-        capture_output=True,
-        check=False,
-    )
-    assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
-    assert done.stdout.isascii()
+def test_a_terminal_that_knows_no_unicode_is_answered_too(library, monkeypatch, asked):
+    """As Python opens the streams for PYTHONIOENCODING=ascii: the first wrong byte raises."""
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff hi\n"), "ascii"))
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, "ascii"))
+    assert main([*CHAT, *asked]) == 0
+    sys.stdout.flush()
+    assert printed.getvalue()
     if asked == ["--json"]:
-        assert json.loads(done.stdout)["token_ids"]
+        assert json.loads(printed.getvalue())["token_ids"]
 
 
 def test_a_folder_that_cannot_be_made_is_said_in_a_sentence(monkeypatch, capsys):
@@ -246,7 +251,7 @@ def test_version_and_help_answer_at_once(option):
         subprocess.run([sys.executable, "-m", "app", option], capture_output=True, check=True)
         return time.monotonic() - began
 
-    assert min(once() for _ in range(5)) < 0.3
+    assert any(once() < 0.3 for _ in range(5))
 
 
 def test_terminal_commands_never_load_qt():
@@ -257,10 +262,8 @@ def test_the_window_loads_no_torch():
     assert "torch" not in loaded_by("import app.start, app.window")
 
 
-@pytest.mark.parametrize(
-    "module",
-    ["api", "errors", "guidance", "memory", "tokenizer", "template", "text", "vocabulary",
-     "library.scan", "library.inspect", "library.starter", "devices"],
-)  # fmt: skip
-def test_light_modules_load_no_torch(module):
-    assert not HEAVY & loaded_by(f"import engine.{module}")
+def test_light_modules_load_no_torch():
+    light = "api errors guidance memory tokenizer template text vocabulary library.scan"
+    light += " library.inspect library.starter devices"
+    imports = "\n".join(f"import engine.{module}" for module in light.split())
+    assert not HEAVY & loaded_by(imports)

@@ -22,7 +22,6 @@ from app.viewmodels.overflow import Overflow
 from app.widgets import composer as module
 from app.widgets.composer import Composer
 from app.widgets.context_meter import ContextMeter, OverflowBar
-from tests.composing import Desk
 
 KEY, MODIFIER = Qt.Key, Qt.KeyboardModifier
 
@@ -45,19 +44,6 @@ class Window(QWidget):
     @property
     def text(self):
         return self.edit.toPlainText()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def theme(qapp):
-    """Once for all tests here: it dresses every widget anew."""
-    resources.apply_theme(qapp, "light")
-
-
-@pytest.fixture
-def desk(qtbot, tmp_path):
-    made = Desk(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The section "Memory": what it says of a pair, and that it answers while the slider moves."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QCoreApplication
@@ -11,35 +10,11 @@ from app.viewmodels.fit import Fitting
 from app.widgets.common import Button
 from app.widgets.fit_bar import FitBar
 from app.widgets.memory_panel import STEP, MemoryPanel
-from engine.api import ModelInfo
 from engine.fit import GIB, Pair, Room, judge
 from engine.placement import judge_each
+from tests.engine.test_fit import model
 
-
-def model(billions, name):
-    count = int(billions * 1e9)
-    return ModelInfo(
-        name,
-        Path(name),
-        "gguf",
-        "llama",
-        parameters=count,
-        hidden_size=4096,
-        intermediate_size=14_336,
-        context=32_768,
-        vocab_size=128_256,
-        linear=count,
-        linear_rows=0,
-        embedding=0,
-        head=0,
-        other=0,
-        cache_widths=(2048,) * 32,
-        cache_windows=(0,) * 32,
-        cache_fixed=(0, 0),
-    )
-
-
-PAIR = Pair(model(8, "big"), "int8", 8192, model(0.5, "small"), "int8")
+PAIR = Pair(model(8, "big", context=32_768), "int8", 8192, model(0.5, "small"), "int8")
 ROOMY = Room("cuda", "RTX 4070", 24 * GIB, 22 * GIB)
 SMALL = Room("cuda", "RTX 3050", 8 * GIB, 7 * GIB)
 
@@ -234,7 +209,7 @@ def test_a_target_for_two_cards_lies_on_both(fitting):
 
 def test_what_runs_on_two_cards_is_free_on_both(fitting):
     """Once it is loaded, each card has less free by what lies on it."""
-    pair = replace(PAIR, target=replace(model(14, "large"), layers=32), precision="bf16")
+    pair = replace(PAIR, target=model(14, "large"), precision="bf16")
     empty = [replace(room, free=room.total) for room in (ROOMY, ROOMY)]
     used = [fit.parts for fit in judge_each(pair, empty)]
     assert all(parts.target_weights for parts in used)
@@ -250,7 +225,7 @@ def test_what_runs_on_two_cards_is_free_on_both(fitting):
 
 
 def test_what_two_cards_cannot_hold_fills_both_and_is_too_much_on_the_last(fitting):
-    pair = replace(PAIR, target=replace(model(30, "huge"), layers=32), precision="bf16")
+    pair = replace(PAIR, target=model(30, "huge"), precision="bf16")
     fitting.show(None, pair)
     fitting.show_rooms([ROOMY, ROOMY])
     first, second = fitting.view.bars
@@ -259,7 +234,7 @@ def test_what_two_cards_cannot_hold_fills_both_and_is_too_much_on_the_last(fitti
 
 
 def test_main_memory_is_the_last_way_out(fitting):
-    pair = replace(PAIR, target=replace(model(14, "large"), layers=32), precision="bf16")
+    pair = replace(PAIR, target=model(14, "large"), precision="bf16")
     fitting.show(None, pair)
     fitting.show_rooms([ROOMY, Room("cpu", "Main memory", 64 * GIB, 60 * GIB)])
     assert len(fitting.view.bars) == 1
@@ -272,13 +247,13 @@ def test_main_memory_is_the_last_way_out(fitting):
 
 def test_what_runs_is_judged_where_it_lies(fitting):
     """A draft is loaded beside it; the target is not moved."""
-    pair = replace(PAIR, target=replace(model(9, "large"), layers=32), precision="bf16", draft=None)
+    pair = replace(PAIR, target=model(9, "large"), precision="bf16", draft=None)
     empty = [replace(room, free=room.total) for room in (ROOMY, ROOMY)]
     fitting.show_rooms(empty)
     runs = fitting.settle(pair)
     assert runs.on_cards == (32,)
     fitting.show(runs)
-    beside = {"draft": replace(model(3, "middle"), layers=32), "draft_precision": "bf16"}
+    beside = {"draft": model(3, "middle"), "draft_precision": "bf16"}
     assert fitting.fit(replace(pair, **beside)).word == "fits"
     assert fitting.fit(replace(runs, **beside)).word == "no"
 

@@ -6,7 +6,6 @@ from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QVBoxLayout, QWidget
 
-from app import resources
 from app.viewmodels.turns import Turn
 from app.widgets.header import Header
 from tests.chats import FakeModels, FakeStats, drawn, made
@@ -15,9 +14,8 @@ KEYS = Qt.Key
 
 
 @pytest.fixture
-def show(qtbot, qapp):
+def show(qtbot, light):
     """Shows the header over a chat that is kept."""
-    resources.apply_theme(qapp, "light")
 
     def showing(*, width=840, summary=False, opened="Letter to the landlord"):
         part = made(drawn())

@@ -5,27 +5,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from app import resources
 from app.chats.conversation import Choices
 from app.widgets.sampling_panel import SamplingPanel
 from app.widgets.system_prompt import SystemPrompt
 from engine.api import Sampling, Usage
-from tests.composing import Desk, Said
+from tests.composing import Said
 
 KEY = Qt.Key
-
-
-@pytest.fixture(scope="module", autouse=True)
-def theme(qapp):
-    """Once for all tests here: it dresses every widget anew."""
-    resources.apply_theme(qapp, "light")
-
-
-@pytest.fixture
-def desk(qtbot, tmp_path):
-    made = Desk(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -96,10 +96,18 @@ def looks(document):
     return seen
 
 
-@pytest.mark.parametrize("size", [1, 3, 50])
-@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def in_pieces(*sizes, at_most):
+    """Each source in pieces of each size, larger where there were too many of them."""
+    cases = [
+        pytest.param(source, size, id=f"{name}-{size}")
+        for name, source in SOURCES.items()
+        for size in sorted({max(size, len(source) // at_most) for size in sizes})
+    ]
+    return pytest.mark.parametrize(("source", "size"), cases)
+
+
+@in_pieces(1, 3, 50, at_most=150)
 def test_a_streamed_answer_ends_as_one_shown_at_once(qtbot, answer, source, size):
-    size = max(size, len(source) // 150)
     for _ in stream(answer, source, size):
         pass
     whole = Answer("Answer")
@@ -109,10 +117,9 @@ def test_a_streamed_answer_ends_as_one_shown_at_once(qtbot, answer, source, size
     assert [c.source for c in answer._writer.cards] == [c.source for c in whole._writer.cards]
 
 
-@pytest.mark.parametrize("size", [5, 10_000])
-@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+@in_pieces(5, 10_000, at_most=200)
 def test_each_piece_of_the_source_is_found_in_the_document(answer, source, size):
-    for _ in stream(answer, source, max(size, len(source) // 200)):
+    for _ in stream(answer, source, size):
         pass
     shown, placed = visible(source), set()
     cursor = QTextCursor(answer.document())

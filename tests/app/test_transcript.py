@@ -4,13 +4,11 @@ import threading
 import time
 
 import pytest
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible, QTextCursor
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app import resources
 from app.chats.conversation import Choices
-from app.viewmodels.chat import Chat
 from app.viewmodels.turns import Turn
 from app.widgets.bubble import Bubble
 from app.widgets.transcript import BUILT, Transcript
@@ -36,52 +34,6 @@ def f(x: int) -> int:
 """
 
 
-class ScriptedChat(Chat):
-    """A chat without an engine: its turns are given, what is asked of it is noted."""
-
-    def __init__(self) -> None:
-        QObject.__init__(self)
-        self._turns: list[Turn] = []
-        self.asked: list[tuple[object, ...]] = []
-        self.refuses = False
-        self.can_send = True
-        self.chat_id = "one"
-
-    @property
-    def turns(self) -> tuple[Turn, ...]:
-        return tuple(self._turns)
-
-    def say(self, turn: Turn) -> Turn:
-        """Add a turn as the chat does."""
-        self._turns.append(turn)
-        self.turn_added.emit(turn)
-        return turn
-
-    def show_chat(self, turns: list[Turn], chat_id: str = "one") -> None:
-        """Another chat, or another branch."""
-        self._turns, self.chat_id = list(turns), chat_id
-        self.opened.emit()
-
-    def cut(self, at: int) -> None:
-        """Take the turns from `at` on away."""
-        gone, self._turns = self._turns[at:], self._turns[:at]
-        for turn in reversed(gone):
-            self.turn_removed.emit(turn)
-
-    def edit(self, name: str, text: str) -> bool:
-        self.asked.append(("edit", name, text))
-        return not self.refuses
-
-    def regenerate(self, name: str, *, same: bool = False) -> None:
-        self.asked.append(("regenerate", name, same))
-
-    def resume(self, name: str) -> None:
-        self.asked.append(("resume", name))
-
-    def show_version(self, name: str) -> None:
-        self.asked.append(("version", name))
-
-
 def question(n: object, text: str = "", **values: object) -> Turn:
     return Turn(f"q{n}", "user", text or f"Question {n}?", **values)
 
@@ -93,15 +45,6 @@ def answer(n: object, text: str = "", **values: object) -> Turn:
 
 def pairs(count: int, text: str = "") -> list[Turn]:
     return [turn for n in range(count) for turn in (question(n), answer(n, text))]
-
-
-@pytest.fixture
-def chat(qapp):
-    if not qapp.styleSheet():  # all that was ever built would be dressed again
-        resources.apply_theme(qapp, "light")
-    made = ScriptedChat()
-    yield made
-    made.deleteLater()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QFont, QGuiApplication
 from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
 
@@ -31,43 +31,6 @@ USAGE = Usage(
     time_to_first_token=0.21,
     seed=7,
 )
-
-
-class ScriptedChat(Chat):
-    """A chat without an engine: its turns are given, what is asked of it is noted."""
-
-    def __init__(self) -> None:
-        QObject.__init__(self)
-        self._turns: list[Turn] = []
-        self.asked: list[tuple[object, ...]] = []
-        self.refuses = False
-        self.can_send = True
-
-    @property
-    def turns(self) -> tuple[Turn, ...]:
-        return tuple(self._turns)
-
-    def edit(self, name: str, text: str) -> bool:
-        self.asked.append(("edit", name, text))
-        return not self.refuses
-
-    def regenerate(self, name: str, *, same: bool = False) -> None:
-        self.asked.append(("regenerate", name, same))
-
-    def resume(self, name: str) -> None:
-        self.asked.append(("resume", name))
-
-    def show_version(self, name: str) -> None:
-        self.asked.append(("version", name))
-
-
-@pytest.fixture
-def chat(qapp):
-    if not qapp.styleSheet():
-        resources.apply_theme(qapp, "light")
-    made = ScriptedChat()
-    yield made
-    made.deleteLater()
 
 
 @pytest.fixture

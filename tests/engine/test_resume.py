@@ -68,12 +68,17 @@ def is_whole(session, whole, first, second):
     )
 
 
+@pytest.fixture(scope="module", params=[WARM, PENALISED])
+def uncut(session, request):
+    """How it is sampled, and the answer in one part."""
+    return request.param, answer(session, USER, request.param)
+
+
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("cut", [1, 7, 8, 26])
-@pytest.mark.parametrize("sampling", [WARM, PENALISED])
-def test_an_answer_in_two_parts_is_the_whole_one(session, sampling, cut, fresh):
+def test_an_answer_in_two_parts_is_the_whole_one(session, uncut, cut, fresh):
     """The cut falls into characters too: they are bytes here."""
-    whole = answer(session, USER, sampling)
+    sampling, whole = uncut
     first, second = in_two(session, USER, sampling, cut, fresh=fresh)
     assert is_whole(session, whole, first, second)
     assert second[-1].finish is Finish.LENGTH
@@ -87,7 +92,7 @@ def test_half_a_character_at_the_cut_is_shown_once_it_is_whole(session):
     text, _, ids = joined(whole)
     assert session.target.tokenizer.decode(ids) == text
     short = 0
-    for cut in range(1, 40):
+    for cut in range(1, 24):
         shown = joined(answer(session, USER, replace(WARM, max_tokens=cut)))[0]
         assert text.startswith(shown)
         short += shown != session.target.tokenizer.decode(ids[:cut])
