@@ -13,6 +13,8 @@ from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 
+from app.widgets import fence
+
 MAX_FORMULA = 2_000
 OPENED_SCHEMES = ("http://", "https://", "mailto:")
 # The parser drops what is nested deeper than its limit; such texts are shown as they are.
@@ -110,6 +112,7 @@ def _build() -> MarkdownIt:
     # that each still is a piece of the source.
     parser.disable(["reference", "text_join"])
     interrupts: RuleOptionsType = {"alt": ["paragraph", "blockquote", "list"]}
+    parser.block.ruler.at("fence", fence.rule, interrupts)
     parser.block.ruler.before("fence", "formula", _block_formula, interrupts)
     parser.inline.ruler.before("escape", "formula", _inline_formula)
     for name, rule in (

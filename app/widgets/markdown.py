@@ -13,6 +13,7 @@ from markdown_it.token import Token
 
 from app.widgets import dialect
 from app.widgets.dialect import DEEP
+from app.widgets.fence import Levels
 
 LONG = 2_000  # characters; a longer paragraph is written in several parts
 MAX_ROWS = 200  # of a table; a taller one is shown as its source
@@ -83,20 +84,20 @@ class Block:
 
 @dataclass(frozen=True)
 class Fence:
-    """A fence that is still open: what closes it, how much of each line is its indent, how far a
-    line must be indented to be in it, and how many characters of its block come before its text.
+    """A fence that is still open: its marks, how much of each line is its indent, how far a line
+    must be indented to be in it, how many characters of its block come before its text, and what
+    is open in it.
     """
 
     markup: str
     indent: int
     floor: int
     begun: int
+    levels: Levels
 
     def closed_by(self, line: str) -> bool:
-        """Whether this whole line is its end."""
-        text = line.strip()
-        closing = len(text) >= len(self.markup) and set(text) == {self.markup[0]}
-        return closing and _indent(line) - self.floor < 4
+        """Take the next whole line; whether it is the end."""
+        return _indent(line) - self.floor < 4 and self.levels.closed_by(line.lstrip(" \t"))
 
     def left_by(self, line: str) -> bool:
         """Whether this whole line is outside, because it leaves the list around the fence."""
@@ -243,8 +244,11 @@ def open_fence(block: Block) -> Fence | None:
     if not rest:
         return None
     begun = sum(len(line) + 1 for line in lines[: place + 1])
-    fence = Fence(node.markup, _indent(_bare(opening, node.markup)), floor, begun)
-    return None if any(fence.closed_by(line) for line in rest) else fence
+    indent = _indent(_bare(opening, node.markup))
+    fence, read = (
+        Fence(node.markup, indent, floor, begun, Levels(node.markup, node.info)) for _ in range(2)
+    )
+    return None if any(map(read.closed_by, rest[:-1])) else fence
 
 
 def _bare(line: str, markup: str) -> str:

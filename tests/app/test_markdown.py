@@ -119,6 +119,56 @@ def test_no_other_block_is_an_open_fence(text):
     assert open_fence(split(text)[-1]) is None
 
 
+NESTED = {
+    "a heading behind": "text\n```text\ninner\n```\n## Notes",
+    "three": "```md\n```py\nx\n```\n```\n## Notes",
+    "three behind one another": "```a\n```\n```b\n```\n``` c d\n```",
+    "longer marks": "````py\n```\n```js\n````",
+    "other marks": "~~~\n```text\n~~~\n```",
+    "in a list": "1. a\n   ```sh\n   x\n   ```",
+    "behind a list's marker": "- ```\n  x\n  ```",
+    "in a quote": "> ```\n> x\n> ```",
+    "as indented code": "    ```\n    x",
+}
+
+
+@pytest.mark.parametrize("before", ["", "> ", "   "], ids=["alone", "quoted", "in a list"])
+@pytest.mark.parametrize("marks", ["```markdown", "~~~ Md", "```"])
+@pytest.mark.parametrize("inner", NESTED.values(), ids=NESTED)
+def test_a_fence_that_holds_markdown_is_one_block(inner, marks, before):
+    """TXT-1: the outer block whole, and nothing behind it swallowed."""
+    sign = marks[0]
+    inner = inner.replace("`", "\0").replace("~", "`" if sign == "~" else "~").replace("\0", sign)
+    if marks == "```":
+        inner = f"```markdown\n{inner}\n```"
+    lines = f"{marks}\n{inner}\n{3 * sign}".split("\n")
+    text = "\n".join(before + line for line in lines) + "\n\nAfter\n"
+    if before.isspace():
+        text = "1. a\n\n" + text
+    outer, behind = split(text)
+    while outer.node.type != "fence":
+        outer = type(outer)("", outer.node.children[-1])
+    assert outer.node.content == f"{inner}\n"
+    assert behind.node.type == "paragraph"
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("```markdown\n```\nx\n```\n```\nAfter", ["fence", "paragraph", "fence", "paragraph"]),
+        ("```markdown\n```py\nx\n```\nNo end", ["fence"]),
+        ("```markdown\nx\n```\n```\nOne too many", ["fence", "fence"]),
+        ("```python\n```js\nx\n```\nAfter", ["fence", "paragraph"]),
+        ("````markdown\n```text\n````\nAfter", ["fence", "paragraph"]),
+        ("```markdown\n`` ` ``\n```js` `\n```\nAfter", ["fence", "paragraph"]),
+    ],
+    ids=["no language", "no end", "too many", "no markdown", "longer outside", "no marks"],
+)
+def test_other_fences_end_at_the_next_marks_alone(text, kinds):
+    assert [block.node.type for block in split(text)] == kinds
+    assert "".join(block.source for block in split(text)) == text
+
+
 @pytest.mark.parametrize("sign", [chr(c) for c in (*range(32), *range(0x7F, 0xA0))])
 def test_control_characters_become_visible_one_for_one(sign):
     shown = visible(f"a{sign}b")

@@ -71,7 +71,9 @@ SOURCES = {
     "lazy lines": "- a\nb\n**c** d\n\npara\n# head\ntext\n-\n\n> q\nlazy\n> r\n",
     "fences": "a\n```py\n\nx = 1\n``\n````\nb\n~~~\n```\n~~\n~~~\n    code\n",
     "open fence": "a\n\n```py\nx = 1\n\n",
-    "fence in a fence": "````markdown\n```text\nx\n```\n## Notes\n````\nend",
+    "fence in a fence": "```markdown\n```text\nx\n```\n## Notes\n```\nend \\(x^2\\)",
+    "fences in a list": "1. a\n   ```markdown\n   ```py\n   x\n   ```\n   y\n   ```\n2. b\n\n"
+    "> ~~~markdown\n> ~~~js\n> z\n> ~~~\n> ~~~\n",
     "formulas": "so \\(x^2\\) is\n\\[\na\n+ b\n= c\n\\]\nand $$z$$ or $y$, $5 and $10\n\n"
     "\\[ open\n- one\n",
     "long paragraph": "word *some* - 1. \n" * 300,
@@ -157,6 +159,22 @@ def test_an_open_fence_is_not_parsed_again(answer, monkeypatch):
     assert "x1999 = 1999" in answer.toPlainText()
 
 
+@pytest.mark.parametrize("size", [1, 4, 30])
+def test_a_fence_in_a_fence_only_grows(answer, monkeypatch, size):
+    """TXT-1: while it streams, no mark ends the outer block for a moment."""
+    inner = "\n".join(f"```text\nx{n}\n```\n## Notes" for n in range(40))
+    source = f"so\n\n```markdown\n{inner}\n```\n\nIt costs $5 today and \\(x^2\\)"
+    parsed, before = counted(monkeypatch), ""
+    for shown in stream(answer, source, size):
+        sources = [card.source for card in answer._writer.cards]
+        assert len(sources) == ("```" in shown)
+        assert "".join(sources).startswith(before)
+        before = "".join(sources)
+    assert before == inner
+    assert answer.toPlainText().endswith("It costs $5 today and ￼")
+    assert sum(parsed) < 40 * len(source) / size + 2_500
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -232,7 +250,7 @@ def test_no_half_character_is_ever_shown(answer):
     [
         "#include <stdio.h> and what is <channel> here\n\n<b>next</b> <think",
         "It costs $5 today and $10 tomorrow, and \\(x^2\\)",
-        "````markdown\n```text\nx\n```\n## Notes\n````\n",
+        "```markdown\n```text\nx\n```\n## Notes\n```\n",
         "unclosed **bold and `code",
     ],
 )
