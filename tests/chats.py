@@ -161,6 +161,7 @@ class FakeChat(QObject):
     title_changed = Signal(object)
     answering_changed = Signal(object)
     opened = Signal()
+    answered = Signal()
 
     chat_id = Property[str]("")
     title = Property[str]("New chat")

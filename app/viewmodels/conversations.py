@@ -78,6 +78,7 @@ class Conversations(QObject):
         self._listed = False
         self._hidden: set[str] = set()  # deleted; a list that was on its way may still have them
         self._hits: tuple[str, Sequence[Hit]] | None = None  # and what was searched for
+        self._searching = self._again = False  # a search is on its way, another is to follow
         self._removed: _Removed | None = None
         self._next_note = ""
         self._asked = ""  # a chat that will be in the window
@@ -94,6 +95,7 @@ class Conversations(QObject):
         history.failed.connect(self._failed)
         chat.chat_id_changed.connect(self._follow)
         chat.opened.connect(self._seek)
+        chat.answered.connect(self._search_again)
 
     def start(self) -> None:
         """Ask for the list."""
@@ -254,6 +256,7 @@ class Conversations(QObject):
         self._listed = True
         self._records = {record.id: record for record in records}
         self._show()
+        self._search_again()
         arrived, self._arrived = self._arrived, ""
         if arrived and not self._chat.answering:
             self.open_named(arrived)
@@ -271,12 +274,29 @@ class Conversations(QObject):
         return others[min(place, len(others) - 1)] if others else None
 
     def _ask(self) -> None:
-        self._history.search(self.query)
+        """Search, once the search that is on its way has come."""
+        if self._searching:
+            self._again = True
+        elif self.query:
+            self._searching = True
+            self._history.search(self.query)
+
+    def _search_again(self) -> None:
+        """What is kept has changed: the results are no longer all that can be found."""
+        if self.query and not self._delay.isActive():
+            self._ask()
+
+    def _searched(self) -> None:
+        self._searching, again = False, self._again
+        self._again = False
+        if again:
+            self._ask()
 
     def _take_hits(self, text: str, hits: list[Hit]) -> None:
         if text == self.query:
             self._hits = text, hits
             self._show()
+        self._searched()
 
     def _follow(self, *_: object) -> None:
         self._asked = ""
@@ -325,6 +345,7 @@ class Conversations(QObject):
     def _failed(self, *_: object) -> None:
         """The reason is shown elsewhere. It may be that of a deletion: show what is there."""
         self._asked = ""
+        self._searched()
         if self._hidden:
             self._hidden.clear()
             self._history.look()

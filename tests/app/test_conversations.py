@@ -125,6 +125,59 @@ def test_an_answer_to_an_older_search_is_not_shown(qtbot):
     assert shown(part.conversations.lines) == ["Today:", "x"]
 
 
+def test_what_is_found_follows_what_is_written_and_imported(qtbot):
+    part = made([record("Sewing"), record("Haystack")], {"Sewing": "a needle"})
+    part.conversations.search("needle")
+    qtbot.waitUntil(lambda: bool(part.lane.tasks))
+    part.lane.run()
+    assert shown(part.conversations.lines) == ["Sewing"]
+    part.store.texts["Haystack"] = "needle"
+    part.chat.answered.emit()
+    part.lane.run()
+    assert shown(part.conversations.lines) == ["Sewing", "Haystack"]
+    part.store.texts["imported"] = "one more needle"
+    part.conversations.take_in(Path("chats.json"))
+    part.lane.run()
+    assert shown(part.conversations.lines) == ["Sewing", "Haystack", "An imported chat"]
+
+
+def test_many_changes_lead_to_one_search_at_a_time(qtbot):
+    part = made([record("x")])
+    part.chat.answered.emit()  # nothing is searched for
+    assert not part.lane.tasks
+    part.conversations.search("x")
+    part.chat.answered.emit()  # while it is typed
+    assert not part.lane.tasks
+    qtbot.waitUntil(lambda: bool(part.lane.tasks))
+    for _ in range(20):
+        part.chat.answered.emit()
+    assert len(part.lane.tasks) == 1
+    part.lane.run()
+    assert part.store.calls == ["search x", "search x"]
+    part.conversations.search("")
+    part.chat.answered.emit()
+    assert not part.lane.tasks
+
+
+def test_a_search_that_fails_is_not_waited_for(qtbot, monkeypatch):
+    part = made([record("x")])
+
+    def fails(text):
+        part.store.calls.append("fails")
+        raise EngineError("history_failed", "The file of chats could not be used.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(part.store, "search", fails)
+        part.conversations.search("x")
+        qtbot.waitUntil(lambda: bool(part.lane.tasks))
+        part.chat.answered.emit()
+        part.lane.run()
+        assert part.store.calls == ["fails", "fails"]
+    part.chat.answered.emit()
+    part.lane.run()
+    assert shown(part.conversations.lines) == ["x"]
+
+
 def test_a_chat_found_often_has_one_line_with_the_first_text():
     records = {"x": record("x")}
     hits = [
