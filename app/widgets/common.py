@@ -57,11 +57,17 @@ class Label(QLabel):
     def __init__(self) -> None:
         super().__init__()
         self.setTextFormat(Qt.TextFormat.PlainText)
+        self._given = ""
         self._asked = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         self.setAlignment(self._asked)
 
     def setText(self, text: str) -> None:
+        self._given = text
         super().setText(unbroken(text) if self.wordWrap() else text)
+
+    def text(self) -> str:
+        """As it was given."""
+        return self._given
 
     def setAlignment(self, alignment: Qt.AlignmentFlag) -> None:
         self._asked = alignment

@@ -331,7 +331,7 @@ def test_what_was_chosen_for_the_user_is_told_in_plain_words(qtbot, open_program
     program = open_program(session)
     notes = card(program).notes
     assert notes.isVisible()
-    assert notes.text() == "8 bits would cost 3.2\u00a0%.\n<b>No graph</b> was captured."
+    assert notes.text() == "8 bits would cost 3.2 %.\n<b>No graph</b> was captured."
     assert notes.textFormat() is Qt.TextFormat.PlainText
     session.notes = ()
     choose(qtbot, program, "bf16")
