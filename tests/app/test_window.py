@@ -451,7 +451,7 @@ def test_the_program_starts_without_a_console(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_window_follows_a_broken_scale_of_the_screen():
+def test_the_window_follows_a_scale_that_is_no_whole_number():
     done = run_python(
         "from app import start\nfrom tests.fakes import FakeShelf, ScriptedSession\n"
         "p = start.build(['x'], session_factory=ScriptedSession, shelf=FakeShelf())\n"
