@@ -1495,7 +1495,7 @@
     </message>
     <message>
         <source>Reading</source>
-        <translation>Wird gelesen</translation>
+        <translation>Lesen</translation>
     </message>
     <message>
         <source>Editing</source>
@@ -1579,7 +1579,7 @@
     </message>
     <message>
         <source>A number one step up or down</source>
-        <translation>Eine Zahl um einen Schritt hinauf oder hinunter</translation>
+        <translation>Eine Zahl einen Schritt hinauf oder hinunter</translation>
     </message>
     <message>
         <source>Ten steps up or down</source>
