@@ -25,6 +25,7 @@ class Bubble(QWidget):
     """Buttons, and beside them the bubble at the column's end."""
 
     grown = Signal(QWidget)  # a part that is to stay in view
+    written = Signal(QWidget)  # a field whose caret is
 
     def __init__(self, turn: Turn, chat: Chat) -> None:
         super().__init__()
@@ -83,12 +84,15 @@ class Bubble(QWidget):
             self.editor.saved.connect(self._save)
             self.editor.left.connect(self.leave)
             self.editor.resized.connect(lambda: self.grown.emit(self))
+            field = self.editor.field
+            self.editor.moved.connect(lambda: self.written.emit(field))
             self.body.hide()
             self.tools.set_off(self.pencil, True)
             self._inner.addWidget(self.editor)
             self.editor.show()
         self.editor.field.setFocus()
         self.grown.emit(self)
+        self.written.emit(self.editor.field)
 
     def leave(self) -> None:
         """Show what was there."""

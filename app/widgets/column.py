@@ -27,6 +27,7 @@ class Column(QWidget):
 
     edit_asked = Signal(str)  # the id of an answer
     grown = Signal(QWidget)
+    written = Signal(QWidget)
     built = Signal()
     arranged = Signal()  # turns have other places
 
@@ -110,6 +111,7 @@ class Column(QWidget):
         if turn.role == "user":
             bubble = Bubble(turn, self._chat)
             bubble.grown.connect(self.grown)
+            bubble.written.connect(self.written)
             bubble.set_idle(self._chat.can_send)
             return bubble
         answer = AnswerTurn(turn, self._chat, unfolded=self._unfolded)

@@ -96,7 +96,7 @@ class MemoryPanel(QWidget):
         self._named, self._said = named, said
         self._head = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._head.setSpacing(3)
-        self._head.addLayout(named, 1)
+        self._head.addLayout(named)
         self._head.addLayout(said)
         return self._head
 
@@ -107,6 +107,7 @@ class MemoryPanel(QWidget):
         below = taken + self._head.spacing() > self.width()
         way = QBoxLayout.Direction
         self._head.setDirection(way.TopToBottom if below else way.LeftToRight)
+        self._head.setStretch(0, 0 if below else 1)
         self.verdict.setWordWrap(below)
 
     def resizeEvent(self, event: QResizeEvent) -> None:

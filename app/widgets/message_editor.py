@@ -4,7 +4,7 @@ Says what is to be saved; whether it is, the caller decides.
 """
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QTextCursor
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app import resources
@@ -20,6 +20,7 @@ class MessageEditor(QWidget):
     saved = Signal(str)
     left = Signal()
     resized = Signal()
+    moved = Signal()  # the caret
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -48,6 +49,7 @@ class MessageEditor(QWidget):
         self.field.left.connect(self.left)
         self.field.textChanged.connect(self._check)
         self.field.resized.connect(self.resized)
+        self.field.cursorPositionChanged.connect(self.moved)
         self._check()
 
     def sizeHint(self) -> QSize:
@@ -92,6 +94,11 @@ class _Field(QPlainTextEdit):
             self.resized.emit()
 
     def event(self, event: QEvent) -> bool:
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        # In another width it is another line, in another height another part is seen.
+        self.ensureCursorVisible()
+
         # Else the window's own use of Esc, to stop, would come first.
         return takes_escape(event) or super().event(event)
 

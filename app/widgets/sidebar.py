@@ -56,7 +56,7 @@ class Sidebar(QWidget):
         column.addWidget(self.drafts)
         column.addSpacing(16)
         column.addWidget(self.memory)
-        column.addStretch()
+        column.addStretch(1)
         self._scroll = scroll = QScrollArea()
         scroll.setWidgetResizable(True)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

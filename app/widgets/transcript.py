@@ -70,6 +70,7 @@ class Transcript(KeptScroll):
         self.jump.clicked.connect(self.to_end)
         self.column.edit_asked.connect(self.edit_question)
         self.column.grown.connect(self.reveal)
+        self.column.written.connect(self.reveal_caret)
 
     # What the chat tells
 

@@ -1,6 +1,7 @@
 """What is drawn where: rings, lines that wrap, a sidebar that keeps its width."""
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,29 @@ def test_nothing_in_the_sidebar_is_wider_than_it(qtbot, open_program, language, 
 
 
 @pytest.mark.parametrize("percent", [100, 150])
+@pytest.mark.parametrize(("language", "percent"), [("de", 100), ("en", 80)])
+def test_in_a_high_window_the_sections_stay_close_together(qtbot, open_program, language, percent):
+    app = QApplication.instance()
+    save(replace(Settings(), language=language), paths.ensure(paths.config_folder()))
+    try:
+        window = open_program(ScriptedSession()).window
+        resources.apply_theme(app, "light", percent=percent)
+        window.resize(1920, 2160)
+        qtbot.wait(50)
+        memory = window.sidebar.memory
+        qtbot.waitUntil(memory.isVisible)
+        parts = [window.sidebar.target, window.sidebar.drafts, memory]
+        for above, below in pairwise(parts):
+            assert below.y() - above.geometry().bottom() <= 20
+        assert window.sidebar.drafts.height() <= window.sidebar.drafts.sizeHint().height()
+        named = [shown for shown in memory.findChildren(QLabel) if shown.isVisible()]
+        tops = sorted(shown.geometry().bottom() for shown in named)
+        assert tops[1] - tops[0] < 3 * resources.pixels()
+    finally:
+        resources.speak(app, "en")
+        resources.apply_theme(app, "light", percent=100)
+
+
 def test_words_over_and_under_the_field_are_not_cut_off(qtbot, open_program, percent):
     app = QApplication.instance()
     save(replace(Settings(), language="de"), paths.ensure(paths.config_folder()))
