@@ -251,8 +251,9 @@ def _behind_address(source: str, start: int) -> int:
 
 
 def _short(address: str) -> str:
-    """An address as it is shown, without what all have in common."""
-    bare = address
+    """An address as it is shown, without what all have in common; backslashes, as paths of
+    Windows have them, are coded for browsers only."""
+    bare = address.replace("%5C", "\\")
     for common in OPENED_SCHEMES:
         bare = bare.removeprefix(common)
     bare = bare.rstrip("/")

@@ -242,6 +242,7 @@ def test_no_half_character_is_ever_shown(answer):
     "source",
     [
         "#include <stdio.h> and what is <channel> here\n\n<b>next</b> <think",
+        "a std::vector<std::string>, <file:///etc/x> and <javascript:alert(1)>",
         "It costs $5 today and $10 tomorrow, and \\(x^2\\)",
         "```markdown\n```text\nx\n```\n## Notes\n```\n",
         "unclosed **bold and `code",
@@ -531,12 +532,13 @@ def test_the_address_of_a_link_stands_behind_its_words(answer):
     """REM-2: what is opened, and what is not, can be read before any click."""
     source = (
         "[words](https://a.b/c) <https://d.e> https://f.g/h. [i.j](https://i.j/) [k](ms-x:/l)"
-        " [m](\\\\host\\share) [n](./o.js)"
+        " [m](\\\\host\\share) [n](./o.js) [p](file:///q) [r](javascript:s) **[t](data:u)**"
     )
     answer.grow(source, finished=True)
     shown = answer.toPlainText()
     assert shown == (
-        "words (a.b/c) https://d.e https://f.g/h. i.j k (ms-x:/l) m (%5Chost%5Cshare) n (./o.js)"
+        "words (a.b/c) https://d.e https://f.g/h. i.j k (ms-x:/l) m (\\host\\share) n (./o.js)"
+        " p (file:///q) r (javascript:s) t (data:u)"
     )
 
 
