@@ -327,7 +327,7 @@ def test_blocks_join_to_the_text_they_came_from():
 
 def test_control_characters_are_seen(answer):
     answer.grow("a\x00b \x1b[31mred", finished=True)
-    assert answer.toPlainText() == "a␀b ␛[31mred"
+    assert answer.toPlainText() == "a⟨NUL⟩b ⟨ESC⟩[31mred"
 
 
 def test_nothing_is_fetched_by_showing_an_answer(qtbot, answer, monkeypatch):
@@ -498,8 +498,8 @@ def _blocks(block):
 def test_what_the_user_wrote_is_plain(qtbot):
     shown = Text("Message")
     qtbot.addWidget(shown)
-    shown.show_plain("<b>bold</b> **x**\n<channel>")
-    assert shown.toPlainText() == "<b>bold</b> **x**\n<channel>"
+    shown.show_plain("<b>bold</b> **x**\n<channel>\x00\x1b[0m\x7f\r\n\x85\u2028")
+    assert shown.toPlainText() == "<b>bold</b> **x**\n<channel>⟨NUL⟩⟨ESC⟩[0m⟨DEL⟩\n \n"
 
 
 def test_escapes_and_unseen_characters_in_code_are_marked_and_counted(qtbot, answer):
@@ -510,14 +510,29 @@ def test_escapes_and_unseen_characters_in_code_are_marked_and_counted(qtbot, ans
     for _ in stream(answer, source, 4):
         pass
     shown = answer.toPlainText()
-    assert "abc␀def" in shown
-    assert "ac⟨U+200B⟩cess = ⟨U+202E⟩true⟨U+202C⟩\n␛]52;c;QUJD␇end" in shown
+    assert "abc⟨NUL⟩def" in shown
+    assert "ac⟨U+200B⟩cess = ⟨U+202E⟩true⟨U+202C⟩\n⟨ESC⟩]52;c;QUJD⟨BEL⟩end" in shown
     assert "a\nb" in shown
     qtbot.waitUntil(lambda: len(answer._copies) == 1)
     assert "3" in answer._copies[0].accessibleDescription()
     answer._copies[0].click()
     copied = QGuiApplication.clipboard().text()
     assert copied == "ac\u200bcess = \u202etrue\u202c\n␛]52;c;QUJD␇end"
+
+
+def test_signs_of_control_characters_are_quiet_and_what_follows_is_not(answer):
+    """INP-2: letters that can be read; prose behind them looks as before, also while it grows."""
+    answer.grow("so " * 600 + "\x1b", finished=False)
+    answer.grow("so " * 600 + "\x1b then `\x07`", finished=False)
+    inks = {}
+    for piece in answer.document().lastBlock():
+        shape = piece.fragment().charFormat()
+        inks[piece.fragment().text()[-6:].strip()] = shape.foreground().color().name()
+        if "⟨" in piece.fragment().text():
+            assert shape.fontPointSize() >= resources.code_font().pointSizeF()
+    text, muted = (resources.colour(tone).name() for tone in ("text", "text2"))
+    assert inks["⟨ESC⟩"] == muted
+    assert next(ink for words, ink in inks.items() if "the" in words) == text
 
 
 @pytest.mark.parametrize(
