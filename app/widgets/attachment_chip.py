@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, 
 from app import resources
 from app.chats.conversation import Attachment
 from app.viewmodels import text_files
-from app.widgets.common import Button, label
-from app.widgets.markdown import visible
+from app.widgets.common import Button, label, tooltip
+from app.widgets.markdown import legible
 from app.widgets.paged import ALL
 
 LINES = 12  # of an unfolded text; more are scrolled to
@@ -31,13 +31,13 @@ class AttachmentChip(QWidget):
         self.head.setCheckable(True)
         self.head.toggled.connect(self._toggle)
         metrics = QFontMetrics(self.head.font())
-        name = visible(attachment.name)
+        name = legible(attachment.name)
         short = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, NAME)
         self.head.set_words(short.replace("&", "&&"))
         size = text_files.size(text_files.size_of(attachment.text))
         spoken = self.tr("Attached file {name}, {size}").format(name=name, size=size)
         self.head.setAccessibleName(spoken)
-        self.head.setToolTip("" if short == name else name)
+        self.head.setToolTip("" if short == name else tooltip(name))
         row = QHBoxLayout()
         row.setSpacing(8)
         row.addWidget(self.head)
@@ -66,12 +66,12 @@ class _Viewer(QPlainTextEdit):
 
     def __init__(self, attachment: Attachment) -> None:
         super().__init__()
-        shown = _LONG.sub(r"\1\n", visible(attachment.text))
+        shown = _LONG.sub(r"\1\n", legible(attachment.text))
         self.setReadOnly(True)
         self.setFont(resources.code_font(0.92))
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
         self.setTabChangesFocus(True)
-        self.setAccessibleName(visible(attachment.name))
+        self.setAccessibleName(legible(attachment.name))
         # Files are code more often than not: their lines begin on the left in every language.
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         self.document().setDocumentMargin(0)

@@ -23,6 +23,14 @@ _UNSEEN = re.compile(
     "\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
     "|(?<![^\x00-\x7f])[\u200c\u200d\ufe0e\ufe0f]|[\u200c\u200d](?![^\x00-\x7f])"
 )
+# What stands in a text for its control characters: most fonts draw three letters in a speck.
+_LETTERS = (
+    "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB"
+    " CAN EM SUB ESC FS GS RS US SP DEL"
+)
+PICTURES = {chr(0x2400 + n): f"⟨{letters}⟩" for n, letters in enumerate(_LETTERS.split())}
+_PICTURE = re.compile("[\u2400-\u2421]")
+_SIGNED = re.compile(f"{_UNSEEN.pattern}|{_PICTURE.pattern}")
 
 
 @lru_cache(maxsize=500)
@@ -68,14 +76,21 @@ def lines_of_tones(text: str, language: str) -> Iterator[list[tuple[int, int, st
 
 def unseen(text: str) -> Iterator[tuple[str, str]]:
     """Pieces of `text`, each with the sign to show for it: "" where it can be seen as it is."""
-    if text.isascii():
-        yield text, ""
-        return
+    return _signs(text, _SIGNED)
+
+
+def pictures(text: str) -> Iterator[tuple[str, str]]:
+    """The same where characters without a look of their own have a meaning: in prose."""
+    return _signs(text, _PICTURE)
+
+
+def _signs(text: str, signed: re.Pattern[str]) -> Iterator[tuple[str, str]]:
     done = 0
-    for found in _UNSEEN.finditer(text):
+    for found in () if text.isascii() else signed.finditer(text):
         if found.start() > done:
             yield text[done : found.start()], ""
-        yield found.group(), f"⟨U+{ord(found.group()):04X}⟩"
+        sign = found.group()
+        yield sign, PICTURES.get(sign) or f"⟨U+{ord(sign):04X}⟩"
         done = found.end()
     if done < len(text):
         yield text[done:], ""

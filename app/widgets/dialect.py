@@ -11,7 +11,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock
-from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline import StateInline, autolink
 
 from app.widgets import fence
 
@@ -21,6 +21,14 @@ OPENED_SCHEMES = ("http://", "https://", "mailto:")
 DEEP = re.compile(r"^(?:[ \t]*(?:[>*+-]|\d{1,9}[.)])){12}", re.MULTILINE)
 
 _DELIMITERS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"), ("$", "$"))
+
+
+# In angle brackets stands more than addresses: what is not opened stays as it is written.
+_OTHER = re.compile(r"<(?!https?://|mailto:)[a-z][a-z\d+.-]*:", re.IGNORECASE)
+
+
+def _autolink(state: StateInline, silent: bool) -> bool:
+    return not _OTHER.match(state.src, state.pos) and autolink(state, silent)
 
 
 # Formulas: \( \), \[ \], $$ $$ and $ $, where it is no price.
@@ -105,12 +113,20 @@ def _line(state: StateBlock, line: int) -> str:
     return state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
 
 
+class _Parser(MarkdownIt):
+    def validateLink(self, url: str) -> bool:
+        """All links look alike, of schemes that are known as bad and others: whether one is
+        opened is decided where it is written."""
+        return True
+
+
 def _build() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 40})
+    parser = _Parser("commonmark", {"html": False, "maxNesting": 40})
     parser.enable(["table", "strikethrough"])
     # A definition may come when what refers to it is long written. Texts are left apart, so
     # that each still is a piece of the source.
     parser.disable(["reference", "text_join"])
+    parser.inline.ruler.at("autolink", _autolink)
     interrupts: RuleOptionsType = {"alt": ["paragraph", "blockquote", "list"]}
     parser.block.ruler.at("fence", fence.rule, interrupts)
     parser.block.ruler.before("fence", "formula", _block_formula, interrupts)

@@ -16,7 +16,7 @@ from app import resources
 from app.viewmodels.chat import Chat
 from app.viewmodels.turns import Turn
 from app.widgets.column import Column, Shown
-from app.widgets.markdown import visible
+from app.widgets.markdown import legible
 from app.widgets.text import Answer
 
 SLICE = 0.012  # seconds
@@ -143,7 +143,7 @@ class Finding(QObject):
         if built is not None:
             return built.body.toPlainText()
         if turn.role == "user":
-            return visible(turn.text)
+            return legible(turn.text)
         if turn.id not in self._texts:
             if not self._possible(turn.text):
                 return ""

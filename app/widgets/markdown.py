@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from markdown_it.token import Token
 
-from app.widgets import dialect
+from app.widgets import code, dialect
 from app.widgets.dialect import DEEP
 from app.widgets.fence import Levels
 
@@ -26,9 +26,10 @@ _TALL = re.compile(rf"^(?:[ \t]*\|[^\n]*(?:\n|$)){{{MAX_ROWS + 2},}}", re.MULTIL
 _MARKER = re.compile(r"[ \t]*(?:[*+-]|\d{1,9}[.)])(?:[ \t]{1,4}(?=\S)|[ \t]|$)")
 
 # Control characters would be invisible or act as line ends.
-_VISIBLE: dict[int, int | str | None] = {c: 0x2400 + c for c in range(32) if c not in (9, 10)}
-_VISIBLE |= {0x0D: None, 0x7F: 0x2421, 0x85: " ", 0x2028: "\n", 0x2029: "\n"}
+_VISIBLE: dict[int, str | None] = {c: chr(0x2400 + c) for c in range(32) if c not in (9, 10)}
+_VISIBLE |= {0x0D: None, 0x7F: "\u2421", 0x85: " ", 0x2028: "\n", 0x2029: "\n"}
 _VISIBLE |= {c: "\u2426" for c in range(0x80, 0xA0) if c != 0x85}
+_LEGIBLE = {c: code.PICTURES.get(sign or "", sign) for c, sign in _VISIBLE.items()}
 
 
 class Node:
@@ -112,6 +113,11 @@ class Fence:
 def visible(text: str) -> str:
     """`text` with control characters as their visible signs, and lines ended by "\\n" alone."""
     return text.translate(_VISIBLE)
+
+
+def legible(text: str) -> str:
+    """The same with letters for the signs, which are small: for what is no Markdown."""
+    return text.translate(_LEGIBLE)
 
 
 def split(text: str, *, after: Block | None = None, growing: bool = False) -> list[Block]:

@@ -30,7 +30,7 @@ from app.chats.conversation import Round
 from app.widgets import formula
 from app.widgets.card import Colouring, CopyCode, paint_card, paint_task
 from app.widgets.caret import caret_place
-from app.widgets.markdown import Block, Fence, open_fence, rich, split, visible, whole
+from app.widgets.markdown import Block, Fence, legible, open_fence, rich, split, visible, whole
 from app.widgets.selection import copied_text
 from app.widgets.tint import Tint
 from app.widgets.writer import CARD_PADDING, INDENT, Card, Mark, Writer, card_head
@@ -67,7 +67,7 @@ class Text(QTextBrowser):
     def show_plain(self, text: str) -> None:
         """Show `text` as it is."""
         _in_gui_thread()
-        shown = visible(text)
+        shown = legible(text)
         longest = max(map(len, shown.split("\n")))
         # Qt lays out a line in quadratic time; a very long one is broken for the eye only.
         if longest > 5_000:

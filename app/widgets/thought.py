@@ -12,7 +12,7 @@ from app import resources
 from app.viewmodels import words
 from app.viewmodels.turns import Turn
 from app.widgets.common import Button, label
-from app.widgets.markdown import visible
+from app.widgets.markdown import legible
 from app.widgets.text import Text
 
 FOLD_MS = 120
@@ -79,7 +79,7 @@ class Thought(QWidget):
     def _write(self) -> None:
         """Add what is new; what was there, and a selection in it, is left alone."""
         written = self._text.toPlainText()
-        shown = visible(self._shown)
+        shown = legible(self._shown)
         if not written or not shown.startswith(written):
             self._text.show_plain(self._shown)
             return

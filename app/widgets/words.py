@@ -5,6 +5,7 @@ found. Knows nothing of blocks.
 """
 
 import re
+from collections.abc import Iterable
 
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QFont, QTextCharFormat, QTextCursor, QTextDocument
@@ -166,19 +167,22 @@ class Words:
         self._cursor.insertText(formula.OBJECT, shape)
 
     def _sought(self, text: str, shape: QTextCharFormat) -> None:
-        if not code.count_unseen(text):
-            self._text(text, shape)
-            return
-        for piece, sign in code.unseen(text):
-            if sign:
-                self._sign(piece, sign, self._unseen_format(piece))
-            else:
-                self._text(piece, shape)
+        """Code, in which all that cannot be seen has a sign."""
+        self._signed(code.unseen(text), shape)
 
     def _text(self, text: str, shape: QTextCharFormat) -> None:
+        self._signed(code.pictures(text), shape)
+
+    def _signed(self, pieces: Iterable[tuple[str, str]], shape: QTextCharFormat) -> None:
+        for piece, sign in pieces:
+            if sign:
+                self._sign(piece, sign, self._sign_format(piece))
+                self._cursor.setCharFormat(shape)  # of what is written behind it
+            else:
+                self._piece(piece, shape)
+
+    def _piece(self, text: str, shape: QTextCharFormat) -> None:
         """Text as it is, and where in the source it comes from."""
-        if not text:
-            return
         found = self._source.find(text, self._at)
         if found >= 0:
             self._at = found + len(text)
@@ -225,8 +229,10 @@ class Words:
             self._formats[tone] = shape
         return self._formats[tone]
 
-    def _unseen_format(self, character: str) -> QTextCharFormat:
-        shape = QTextCharFormat(self._code_format("caution"))
+    def _sign_format(self, character: str) -> QTextCharFormat:
+        """Quiet, but for what may hide something."""
+        tone = "text2" if character in code.PICTURES else "caution"
+        shape = QTextCharFormat(self._code_format(tone))
         shape.setToolTip(tooltip(code.name_of(character)))
         return shape
 
@@ -251,8 +257,9 @@ def _behind_address(source: str, start: int) -> int:
 
 
 def _short(address: str) -> str:
-    """An address as it is shown, without what all have in common."""
-    bare = address
+    """An address as it is shown, without what all have in common; backslashes, as paths of
+    Windows have them, are coded for browsers only."""
+    bare = address.replace("%5C", "\\")
     for common in OPENED_SCHEMES:
         bare = bare.removeprefix(common)
     bare = bare.rstrip("/")

@@ -249,6 +249,7 @@ def test_no_half_character_is_ever_shown(answer):
     "source",
     [
         "#include <stdio.h> and what is <channel> here\n\n<b>next</b> <think",
+        "a std::vector<std::string>, <file:///etc/x> and <javascript:alert(1)>",
         "It costs $5 today and $10 tomorrow, and \\(x^2\\)",
         "```markdown\n```text\nx\n```\n## Notes\n```\n",
         "unclosed **bold and `code",
@@ -333,7 +334,7 @@ def test_blocks_join_to_the_text_they_came_from():
 
 def test_control_characters_are_seen(answer):
     answer.grow("a\x00b \x1b[31mred", finished=True)
-    assert answer.toPlainText() == "a␀b ␛[31mred"
+    assert answer.toPlainText() == "a⟨NUL⟩b ⟨ESC⟩[31mred"
 
 
 def test_nothing_is_fetched_by_showing_an_answer(qtbot, answer, monkeypatch):
@@ -543,8 +544,8 @@ def test_a_card_at_the_end_keeps_nothing_apart(answer, card):
 def test_what_the_user_wrote_is_plain(qtbot):
     shown = Text("Message")
     qtbot.addWidget(shown)
-    shown.show_plain("<b>bold</b> **x**\n<channel>")
-    assert shown.toPlainText() == "<b>bold</b> **x**\n<channel>"
+    shown.show_plain("<b>bold</b> **x**\n<channel>\x00\x1b[0m\x7f\r\n\x85\u2028")
+    assert shown.toPlainText() == "<b>bold</b> **x**\n<channel>⟨NUL⟩⟨ESC⟩[0m⟨DEL⟩\n \n"
 
 
 def test_escapes_and_unseen_characters_in_code_are_marked_and_counted(qtbot, answer):
@@ -555,14 +556,29 @@ def test_escapes_and_unseen_characters_in_code_are_marked_and_counted(qtbot, ans
     for _ in stream(answer, source, 4):
         pass
     shown = answer.toPlainText()
-    assert "abc␀def" in shown
-    assert "ac⟨U+200B⟩cess = ⟨U+202E⟩true⟨U+202C⟩\n␛]52;c;QUJD␇end" in shown
+    assert "abc⟨NUL⟩def" in shown
+    assert "ac⟨U+200B⟩cess = ⟨U+202E⟩true⟨U+202C⟩\n⟨ESC⟩]52;c;QUJD⟨BEL⟩end" in shown
     assert "a\nb" in shown
     qtbot.waitUntil(lambda: len(answer._copies) == 1)
     assert "3" in answer._copies[0].accessibleDescription()
     answer._copies[0].click()
     copied = QGuiApplication.clipboard().text()
     assert copied == "ac\u200bcess = \u202etrue\u202c\n␛]52;c;QUJD␇end"
+
+
+def test_signs_of_control_characters_are_quiet_and_what_follows_is_not(answer):
+    """INP-2: letters that can be read; prose behind them looks as before, also while it grows."""
+    answer.grow("so " * 600 + "\x1b", finished=False)
+    answer.grow("so " * 600 + "\x1b then `\x07`", finished=False)
+    inks = {}
+    for piece in answer.document().lastBlock():
+        shape = piece.fragment().charFormat()
+        inks[piece.fragment().text()[-6:].strip()] = shape.foreground().color().name()
+        if "⟨" in piece.fragment().text():
+            assert shape.fontPointSize() >= resources.code_font().pointSizeF()
+    text, muted = (resources.colour(tone).name() for tone in ("text", "text2"))
+    assert inks["⟨ESC⟩"] == muted
+    assert next(ink for words, ink in inks.items() if "the" in words) == text
 
 
 @pytest.mark.parametrize(
@@ -577,12 +593,13 @@ def test_the_address_of_a_link_stands_behind_its_words(answer):
     """REM-2: what is opened, and what is not, can be read before any click."""
     source = (
         "[words](https://a.b/c) <https://d.e> https://f.g/h. [i.j](https://i.j/) [k](ms-x:/l)"
-        " [m](\\\\host\\share) [n](./o.js)"
+        " [m](\\\\host\\share) [n](./o.js) [p](file:///q) [r](javascript:s) **[t](data:u)**"
     )
     answer.grow(source, finished=True)
     shown = answer.toPlainText()
     assert shown == (
-        "words (a.b/c) https://d.e https://f.g/h. i.j k (ms-x:/l) m (%5Chost%5Cshare) n (./o.js)"
+        "words (a.b/c) https://d.e https://f.g/h. i.j k (ms-x:/l) m (\\host\\share) n (./o.js)"
+        " p (file:///q) r (javascript:s) t (data:u)"
     )
 
 

@@ -332,7 +332,7 @@ def test_a_file_is_a_chip_that_unfolds(qtbot, show):
     qtbot.keyClick(chip.head, Qt.Key.Key_Space)
     assert chip._viewer.isVisible()
     assert chip._viewer.isReadOnly()
-    assert "secret␀line" in chip._viewer.toPlainText()
+    assert "secret⟨NUL⟩line" in chip._viewer.toPlainText()
     assert max(map(len, chip._viewer.toPlainText().split("\n"))) <= 2_000
     qtbot.waitUntil(lambda: shown._frame.width() > width)
     chip.head.click()
