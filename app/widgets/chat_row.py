@@ -39,6 +39,7 @@ from PySide6.QtWidgets import (
 from app import resources
 from app.viewmodels.chat_lines import LONGEST_TITLE, Line, Span
 from app.widgets.common import tooltip
+from app.widgets.input_method import InputMethod
 
 Index = QModelIndex | QPersistentModelIndex
 ROOT = QModelIndex()  # under which all rows of a list lie
@@ -174,6 +175,8 @@ class LinePainter(QStyledItemDelegate):
     def setEditorData(self, editor: QWidget, index: Index) -> None:
         # Only once: what is typed must not be replaced when the list changes meanwhile.
         if isinstance(editor, QLineEdit) and not editor.isModified() and not editor.text():
+            # Not before: of event filters the last is asked first, and the view has one.
+            InputMethod(editor)
             editor.setText(index.data(LINE).title)
             editor.selectAll()
 

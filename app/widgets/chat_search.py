@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QLineEdit
 
 from app import resources
 from app.widgets.common import LOOKS, takes_escape
+from app.widgets.input_method import InputMethod
 
 KEYS = "Ctrl+K"
 LENS = 14  # pixels
@@ -19,6 +20,7 @@ class Search(QLineEdit):
 
     def __init__(self) -> None:
         super().__init__()
+        InputMethod(self)
         self._clear = QAction(self.tr("Clear the search"), self)
         self.setPlaceholderText(self.tr("Search chats"))
         self.setAccessibleName(self.tr("Search chats"))

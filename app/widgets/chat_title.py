@@ -8,6 +8,7 @@ from shiboken6 import isValid
 from app import resources
 from app.viewmodels.chat_lines import LONGEST_TITLE
 from app.widgets.common import Elided, takes_escape
+from app.widgets.input_method import InputMethod
 
 
 class Title(QWidget):
@@ -24,6 +25,7 @@ class Title(QWidget):
         self._shown = Elided("title", mode=Qt.TextElideMode.ElideRight)
         self._shown.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
         self.field = _Field(self)
+        InputMethod(self.field)
         self.field.setFont(resources.font("title"))
         self.field.setAccessibleName(self.tr("Title of the chat"))
         self.field.setMaxLength(LONGEST_TITLE)

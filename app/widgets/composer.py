@@ -30,7 +30,7 @@ from app.viewmodels.presets import Presets
 from app.viewmodels.writing import Attached, Writing
 from app.widgets.attachments import Chips
 from app.widgets.common import Button, IconButton, label
-from app.widgets.field import MAX_CHARACTERS, Field, files_of
+from app.widgets.composer_field import ComposerField, files_of
 from app.widgets.sampling_panel import SamplingPanel
 from app.widgets.system_prompt import SystemPrompt
 
@@ -70,7 +70,7 @@ class Composer(QFrame):
     def _build(self, presets: Presets) -> None:
         self.setAcceptDrops(True)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-        self.edit = Field(self._writing.recall)
+        self.edit = ComposerField(self._writing.recall)
         self.chips = Chips()
         self.attach = IconButton(self.tr("Attach text files"), "paperclip")
         self.prompt = SystemPrompt(self._chat, presets)
@@ -160,7 +160,7 @@ class Composer(QFrame):
         self._tokens.setText("" if tokens is None or self._is_empty() else tokens.words)
 
     def _written(self) -> None:
-        self._writing.write(self.edit.toPlainText())
+        self._writing.write(self.edit.text())
         self._update_button()
         self._show_count()
 
@@ -171,7 +171,7 @@ class Composer(QFrame):
             self._count.soon()
 
     def _is_empty(self) -> bool:
-        return not (self._writing.attached or self.edit.toPlainText().strip())
+        return not (self._writing.attached or self.edit.text().strip())
 
     def _can_submit(self) -> bool:
         """Not while files are read: they belong to this question."""
@@ -188,7 +188,7 @@ class Composer(QFrame):
 
     def _submit(self) -> None:
         if self._can_submit():
-            self.sent.emit(self.edit.toPlainText())
+            self.sent.emit(self.edit.text())
 
     def _send(self, text: str) -> None:
         if self._chat.send(text, self._writing.attachments):
@@ -209,20 +209,20 @@ class Composer(QFrame):
         self._show_text(self._writing.turn_to(self._chat.chat_id))
 
     def _show_text(self, text: str) -> None:
-        if text != self.edit.toPlainText():
+        if text != self.edit.text():
             self.edit.setPlainText(text)
             self.edit.moveCursor(self.edit.textCursor().MoveOperation.End)
 
     def _tell_cut(self) -> None:
         said = self.tr("The text was cut at {count} characters.")
-        self._alerts.show(said.format(count=words.grouped(MAX_CHARACTERS)))
+        self._alerts.show(said.format(count=words.grouped(self.edit.most)))
 
     def _tell_unreadable(self) -> None:
         self._alerts.show(self.tr("Pictures cannot be attached. Only text can."))
 
     def _give_back(self, text: str, attachments: tuple[Attachment, ...]) -> None:
         """A question without an answer stands where it was written, before what came since."""
-        since = self.edit.toPlainText()
+        since = self.edit.text()
         self._show_text(f"{text}\n\n{since}" if text and since.strip() else text or since)
         self._writing.attach(attachments)
 

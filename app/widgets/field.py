@@ -1,195 +1,170 @@
-"""The text that is being written: keys, input methods, pastes and drops.
+"""A field for plain text, wherever one writes more than a line: pastes, bounds, input methods.
 
 Knows how much text Qt lays out in time; not what becomes of it.
 """
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+import math
 
-from PySide6.QtCore import QMimeData, QSize, Qt, Signal
-from PySide6.QtGui import (
-    QDragEnterEvent,
-    QFocusEvent,
-    QFontMetrics,
-    QGuiApplication,
-    QInputMethodEvent,
-    QKeyEvent,
-    QResizeEvent,
-    QTextCursor,
-    QTextOption,
-)
-from PySide6.QtWidgets import QFrame, QPlainTextEdit
+from PySide6.QtCore import QMimeData, Qt, Signal
+from PySide6.QtGui import QFont, QResizeEvent, QTextCursor, QTextOption
+from PySide6.QtWidgets import QFrame, QLabel, QPlainTextEdit
 
 from app import resources
+from app.viewmodels import words
+from app.widgets.input_method import InputMethod
 
-MAX_LINES = 8
 MAX_CHARACTERS = 100_000
 MAX_WORD = 5_000
-LONG = 20_000  # characters; a longer paste is a file
+NEAR = 0.9  # of the characters that fit; from here on they are told
 
-Recall = Callable[[bool, Sequence[str]], str | None]
-
-
-def files_of(data: QMimeData) -> list[Path]:
-    """The files of this machine in a paste or drop."""
-    return [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
+# Shift+Enter and pastes may bring the second one.
+_LINE_ENDS = {0x2029: "\n", 0x2028: "\n"}
 
 
 class Field(QPlainTextEdit):
-    """The text itself. `recall` is asked for the earlier question before or after the one shown,
-    given those of the chat, which `questions` tells."""
+    """Holds `most` characters; `shortened` tells that there were more. With `lines` it is as high
+    as its text, up to so many, and `resized` tells; else as high as its place."""
 
-    submitted = Signal()
-    focused = Signal()
     shortened = Signal()
-    files_came = Signal(list)  # list[Path]
-    long_came = Signal(str)
-    unreadable_came = Signal()
+    resized = Signal()
 
-    def __init__(self, recall: Recall) -> None:
+    def __init__(self, font: QFont, *, most: int = MAX_CHARACTERS, lines: int = 0) -> None:
         super().__init__()
-        self._recall = recall
-        self.questions: Callable[[], Sequence[str]] = tuple
-        self._composing = False
-        self.setAccessibleName(self.tr("Message"))
-        self.setFont(resources.font("reading"))
+        self.most, self._lines = most, lines
+        self.input_method = InputMethod(self)
+        self.setFont(font)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setTabChangesFocus(True)
-        self.setCursorWidth(2)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.viewport().setAutoFillBackground(False)
         self.document().setDocumentMargin(0)
-        self.document().documentLayout().documentSizeChanged.connect(self._fit)
         self.textChanged.connect(self._shorten)
-        self._fit()
+        if lines:
+            self.document().documentLayout().documentSizeChanged.connect(self._fit)
+            self._fit()
 
-    def paste_as_text(self) -> None:
-        """The clipboard's text, however long, cut where it must be."""
-        self._insert(QGuiApplication.clipboard().text())
+    def text(self) -> str:
+        """What was written, as it was: `toPlainText` makes blanks of no-break spaces."""
+        return self.document().toRawText().translate(_LINE_ENDS)
 
-    def canInsertFromMimeData(self, source: QMimeData) -> bool:
-        return source.hasUrls() or source.hasText() or source.hasImage()
-
-    def insertFromMimeData(self, source: QMimeData) -> None:
-        """Paste or drop: files and long texts go elsewhere, laying them out would block."""
-        files, text = files_of(source), source.text()
-        if files:
-            self.files_came.emit(files)
-        elif len(text) > LONG:
-            self.long_came.emit(text)
-        elif text:
-            self._insert(text)
-        elif source.hasImage():
-            self.unreadable_came.emit()
-
-    def _insert(self, text: str) -> None:
-        cursor = self.textCursor()
-        kept = self.document().characterCount() - 1 - len(cursor.selectedText())
-        room = max(MAX_CHARACTERS - kept, 0)
-        self._wrap_for(text[:room])
-        self.insertPlainText(text[:room])
-        self.ensureCursorVisible()
-        if len(text) > room:
-            self.shortened.emit()
+    def count(self) -> int:
+        """How many of the `most` characters there are."""
+        return self.document().characterCount() - 1
 
     def setPlainText(self, text: str) -> None:
-        cut = text[:MAX_CHARACTERS]
-        self._wrap_for(cut)
+        cut = text[: self.most]
+        self._wrap_anywhere(_has_endless_word(cut))
         super().setPlainText(cut)
         if cut != text:
             self.shortened.emit()
 
     def clear(self) -> None:
-        self._wrap_for("")
+        self._wrap_anywhere(False)
         super().clear()
 
-    def _wrap_for(self, text: str) -> None:
+    def insert(self, text: str) -> None:
+        """Put `text` in place of what is selected, as much of it as fits."""
+        cursor = self.textCursor()
+        cut = text[: max(self.most - self.count() + len(cursor.selectedText()), 0)]
+        if _has_endless_word(cursor.block().text() + cut):
+            self._wrap_anywhere(True)
+        self.insertPlainText(cut)
+        self.ensureCursorVisible()
+        if cut != text:
+            self.shortened.emit()
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        return source.hasText()
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        """A paste or drop."""
+        self.insert(source.text())
+
+    def createMimeDataFromSelection(self) -> QMimeData:
+        """The selected text as it was written."""
+        copied = QMimeData()
+        copied.setText(self.textCursor().selectedText().translate(_LINE_ENDS))
+        return copied
+
+    def _wrap_anywhere(self, endless: bool) -> None:
         """Qt takes quadratic time to find that an endless word cannot be wrapped elsewhere."""
         modes = QTextOption.WrapMode
-        endless = max(map(len, text.split()), default=0) > MAX_WORD
-        if endless or not text:
-            self.setWordWrapMode(
-                modes.WrapAnywhere if endless else modes.WrapAtWordBoundaryOrAnywhere
-            )
+        self.setWordWrapMode(modes.WrapAnywhere if endless else modes.WrapAtWordBoundaryOrAnywhere)
 
     def _shorten(self) -> None:
         """Typed or put in by an input method: what is too much is taken from the end."""
-        document = self.document()
-        if document.characterCount() - 1 <= MAX_CHARACTERS:
+        if self.count() <= self.most:
             return
-        cursor = QTextCursor(document)
-        cursor.setPosition(MAX_CHARACTERS)
+        cursor = QTextCursor(self.document())
+        cursor.setPosition(self.most)
         cursor.movePosition(cursor.MoveOperation.End, cursor.MoveMode.KeepAnchor)
         cursor.removeSelectedText()
         self.shortened.emit()
 
     def _fit(self, *_: object) -> None:
-        """As high as its lines, up to eight of them."""
-        line = QFontMetrics(self.font()).lineSpacing()
-        # QPlainTextEdit measures its document in lines.
-        lines = min(max(round(self.document().size().height()), 1), MAX_LINES)
-        policies = Qt.ScrollBarPolicy
-        full = lines == MAX_LINES
+        """As high as its lines, up to those it shows."""
+        rows = self._rows()
+        full = len(rows) == self._lines
         # Where it scrolls, no part of the next line is to be seen.
-        self.setFixedHeight(lines * line + (1 if full else 6))
+        high = math.ceil(sum(rows)) + (1 if full else 6)
+        policies = Qt.ScrollBarPolicy
         self.setVerticalScrollBarPolicy(
             policies.ScrollBarAsNeeded if full else policies.ScrollBarAlwaysOff
         )
+        if high != self.minimumHeight():
+            self.setFixedHeight(high)
+            self.resized.emit()
 
-    def sizeHint(self) -> QSize:
-        return QSize(400, self.height())
-
-    def inputMethodEvent(self, event: QInputMethodEvent) -> None:
-        self._composing = bool(event.preeditString())
-        super().inputMethodEvent(event)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        key, modifiers = event.key(), event.modifiers()
-        enter = key in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
-        if enter and self._composing:
-            event.accept()
-        elif enter and modifiers & Qt.KeyboardModifier.ShiftModifier:
-            self.insertPlainText("\n")
-            self.ensureCursorVisible()
-        elif enter:
-            self.submitted.emit()
-        elif key == Qt.Key.Key_V and modifiers == both:
-            self.paste_as_text()
-        elif not (key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and self._walk(event)):
-            super().keyPressEvent(event)
-
-    def _walk(self, event: QKeyEvent) -> bool:
-        """Up in the first line, Down in the last: another question, if there is one to recall."""
-        plain = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-        if self._composing or plain != Qt.KeyboardModifier.NoModifier:
-            return False
-        back = event.key() == Qt.Key.Key_Up
-        moves = QTextCursor.MoveOperation
-        if self.textCursor().movePosition(moves.Up if back else moves.Down):
-            return False
-        text = self._recall(back, self.questions())
-        if text is None:
-            return False
-        self.setPlainText(text)
-        self.moveCursor(moves.End)
-        return True
-
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Files are for the whole composer, which shows that it takes them."""
-        if files_of(event.mimeData()):
-            event.ignore()
-        else:
-            super().dragEnterEvent(event)
+    def _rows(self) -> list[float]:
+        """The heights of the first lines, as they are laid out: a font's own may be another."""
+        rows: list[float] = []
+        block = self.document().firstBlock()
+        while block.isValid() and len(rows) < self._lines:
+            self.blockBoundingRect(block)  # lays it out
+            layout = block.layout()
+            count = min(layout.lineCount(), self._lines - len(rows))
+            rows += [layout.lineAt(row).height() for row in range(count)]
+            block = block.next()
+        return rows
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._fit()
+        if self._lines:
+            self._fit()
 
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        self.focused.emit()
 
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        self.focused.emit()
+class Room(QLabel):
+    """ "47,000 of 50,000 characters", from where a field is nearly full; then that it was cut."""
+
+    def __init__(self, field: Field) -> None:
+        super().__init__()
+        self._field = field
+        self._cut = False
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setFont(resources.font("caption"))
+        self.setProperty("tone", "text2")
+        self.setWordWrap(True)
+        self.hide()
+        field.textChanged.connect(self._update)
+        field.shortened.connect(self._tell_cut)
+
+    def _update(self) -> None:
+        # A character of two units that did not fit leaves one free.
+        self._cut = self._cut and self._field.count() >= self._field.most - 1
+        self._say()
+
+    def _tell_cut(self) -> None:
+        self._cut = True
+        self._say()
+
+    def _say(self) -> None:
+        count, most = self._field.count(), self._field.most
+        said = self.tr("{count} of {most} characters")
+        if self._cut:
+            said = self.tr("The text was cut at {most} characters.")
+        self.setText(said.format(count=words.grouped(count), most=words.grouped(most)))
+        self.setVisible(self._cut or count >= NEAR * most)
+
+
+def _has_endless_word(text: str) -> bool:
+    return max(map(len, text.split()), default=0) > MAX_WORD

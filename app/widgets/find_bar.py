@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.viewmodels import words
 from app.widgets.common import IconButton, label, rule, takes_escape
+from app.widgets.input_method import InputMethod
 
 WIDTH = 720
 
@@ -24,6 +25,7 @@ class FindBar(QWidget):
         self.setObjectName("centre")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.field = _Field()
+        InputMethod(self.field)
         self.field.setPlaceholderText(self.tr("Find in this chat"))
         self.field.setAccessibleName(self.tr("Find in this chat"))
         self.count = label("", "caption", "text2", tabular=True)

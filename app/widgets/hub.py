@@ -23,6 +23,7 @@ from app.widgets import folders
 from app.widgets.choices import ChoiceList
 from app.widgets.common import Button, Elided, label
 from app.widgets.downloads import DownloadList
+from app.widgets.input_method import InputMethod
 from app.widgets.token_panel import TokenPanel
 
 MARGIN = 18
@@ -67,6 +68,7 @@ class HubDialog(QDialog):
         head.addWidget(self.offline)
         self.note = label("", "caption", "text2", wrap=True)
         self.field = QLineEdit()
+        InputMethod(self.field)
         self.field.setPlaceholderText(self.tr("Search the Hugging Face Hub"))
         self.field.setAccessibleName(self.tr("Search the Hugging Face Hub"))
         self.look = Button(self.tr("Search"))

@@ -138,6 +138,7 @@ class KeptScroll(QScrollArea):
         super().resizeEvent(event)
         self.hold()
         self.resettled.emit()
+
     def reveal_caret(self, field: QWidget) -> None:
         """Scroll no more than it takes to see the caret of `field`, which may be higher than the
         view."""
@@ -146,7 +147,6 @@ class KeptScroll(QScrollArea):
         bar, page = self.verticalScrollBar(), self.viewport().height()
         bottom = top + caret.height() + NEAR - page
         bar.setValue(min(max(bar.value(), bottom), top - NEAR))
-
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

@@ -5,10 +5,11 @@ Says what is to be saved; whether it is, the caller decides.
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextCursor
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app import resources
 from app.widgets.common import Button, label, takes_escape
+from app.widgets.field import Field, Room
 from app.widgets.paged import ALL
 
 LINES = 14  # of the field; more are scrolled to
@@ -24,7 +25,7 @@ class MessageEditor(QWidget):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.field = _Field(text)
+        self.field = _Field()
         self.field.setAccessibleName(self.tr("Your message"))
         self.cancel = Button(self.tr("Cancel"), kind="small")
         self.save = Button(self.tr("Save"), kind="small")
@@ -41,6 +42,7 @@ class MessageEditor(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
         column.addWidget(self.field)
+        column.addWidget(Room(self.field))
         column.addLayout(row)
         self.setFocusProxy(self.field)
         self.cancel.clicked.connect(self.left)
@@ -49,6 +51,8 @@ class MessageEditor(QWidget):
         self.field.left.connect(self.left)
         self.field.textChanged.connect(self._check)
         self.field.resized.connect(self.resized)
+        self.field.setPlainText(text)
+        self.field.moveCursor(QTextCursor.MoveOperation.End)
         self.field.cursorPositionChanged.connect(self.moved)
         self._check()
 
@@ -61,44 +65,29 @@ class MessageEditor(QWidget):
         self._hint.show()
 
     def _check(self) -> None:
-        self.save.setEnabled(bool(self.field.toPlainText().strip()))
+        self.save.setEnabled(bool(self.field.text().strip()))
         self._hint.hide()
 
     def _save(self) -> None:
         if self.save.isEnabled():
-            self.saved.emit(self.field.toPlainText())
+            self.saved.emit(self.field.text())
 
 
-class _Field(QPlainTextEdit):
+class _Field(Field):
     """As high as its text, up to a limit."""
 
     saved = Signal()
     left = Signal()
-    resized = Signal()
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.setFont(resources.font("reading"))
-        self.setTabChangesFocus(True)
-        self.document().setDocumentMargin(0)
-        self.setPlainText(text)
-        self.moveCursor(QTextCursor.MoveOperation.End)
-        self.document().documentLayout().documentSizeChanged.connect(self._fit)
-        self._fit()
+    def __init__(self) -> None:
+        super().__init__(resources.font("reading"), lines=LINES)
 
-    def _fit(self, *_: object) -> None:
-        lines = round(self.document().size().height())  # that layout counts in lines
-        high = min(max(lines, 1), LINES) * self.fontMetrics().lineSpacing() + 4
-        if high != self.height():
-            self.setFixedHeight(high)
-            self.resized.emit()
-
-    def event(self, event: QEvent) -> bool:
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         # In another width it is another line, in another height another part is seen.
         self.ensureCursorVisible()
 
+    def event(self, event: QEvent) -> bool:
         # Else the window's own use of Esc, to stop, would come first.
         return takes_escape(event) or super().event(event)
 

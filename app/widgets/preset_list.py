@@ -15,6 +15,7 @@ from app.viewmodels.presets import PresetList
 from app.viewmodels.rows import Row
 from app.widgets.choices import ChoiceList
 from app.widgets.common import Button, label
+from app.widgets.input_method import InputMethod
 from app.widgets.popover import GAP, Popover
 
 EDGE = 12  # pixels from the window's sides
@@ -86,6 +87,7 @@ class PresetChooser(QWidget):
         self.choices = ChoiceList(name, Qt.TextElideMode.ElideRight)
         self.choices.limit_height(LIST_HEIGHT)
         self.field = QLineEdit()
+        InputMethod(self.field)
         self.field.setMaxLength(200)
         self.field.setPlaceholderText(self.tr("Name of an own preset"))
         self.field.setAccessibleName(self.tr("Name of an own preset"))

@@ -75,7 +75,7 @@ class SamplingFlyout(Flyout):
         self.again.clicked.connect(self._same_again)
         self.knobs[-1].add_button(self.again)
         self.again.setFixedHeight(HEAD)
-        self._stops = TextBox(self.tr("Stop strings, one a line"), 2, code=True)
+        self._stops = TextBox(self.tr("Stop strings, one a line"), 2, most=MAX_STOP, code=True)
         self.stop = self._stops.edit
         self.stop.textChanged.connect(self._changed)
         self._told = label("", "caption", "text2", wrap=True)
@@ -141,7 +141,7 @@ class SamplingFlyout(Flyout):
                 values[knob.setting.field] = knob.setting.read(knob.field.text())
             except ValueError:
                 continue
-        stop = sampling.stop_strings(self.stop.toPlainText()[:MAX_STOP])
+        stop = sampling.stop_strings(self.stop.text())
         return replace(self._chat.choices.sampling, stop=stop, **values)
 
     def _shape(self) -> Sampling:

@@ -71,7 +71,9 @@ class PromptFlyout(Flyout):
         self._soon.timeout.connect(self._apply)
         self.chooser = PresetChooser(self.tr("Presets"), presets.prompts, self._text, least=220)
         self.chooser.chosen.connect(self._take)
-        self.box = TextBox(self.tr("System prompt of this chat"), LINES, grows=True)
+        self.box = TextBox(
+            self.tr("System prompt of this chat"), LINES, most=MAX_CHARACTERS, grows=True
+        )
         self.box.setMinimumWidth(TEXT_WIDTH * resources.pixels())
         self.edit = self.box.edit
         self.edit.setPlaceholderText(self.tr("What the model is told before this chat begins"))
@@ -107,7 +109,7 @@ class PromptFlyout(Flyout):
         self.chooser.show_value(system.strip())
 
     def _text(self) -> str:
-        return self.edit.toPlainText().strip()
+        return self.edit.text().strip()
 
     def _take(self, text: str) -> None:
         self.edit.setPlainText(text)
@@ -118,7 +120,7 @@ class PromptFlyout(Flyout):
 
     def _apply(self) -> None:
         self._soon.stop()
-        text = self._text()[:MAX_CHARACTERS]
+        text = self._text()
         if text != self._chat.choices.system:
             self._chat.choose(replace(self._chat.choices, system=text))
         self.chooser.show_value(text)

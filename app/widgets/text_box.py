@@ -1,27 +1,25 @@
 """A field for some lines of plain text, with the border and the focus ring of a one-line field."""
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QFrame, QPlainTextEdit, QVBoxLayout
+from PySide6.QtWidgets import QFrame, QVBoxLayout
 
 from app import resources
+from app.widgets.field import Field, Room
 
 RADIUS = 6
 
 
 class TextBox(QFrame):
-    """`edit` is the text itself; Tab leaves it. It is at least `lines` high, or just so high."""
+    """`edit` is the text itself, of `most` characters; Tab leaves it. It is at least `lines` high,
+    or just so high."""
 
-    def __init__(self, name: str, lines: int, *, grows: bool = False, code: bool = False) -> None:
+    def __init__(
+        self, name: str, lines: int, *, most: int, grows: bool = False, code: bool = False
+    ) -> None:
         super().__init__()
-        self.edit = QPlainTextEdit()
+        self.edit = Field(resources.code_font() if code else resources.font("body"), most=most)
         self.edit.setAccessibleName(name)
-        self.edit.setFrameShape(QFrame.Shape.NoFrame)
-        self.edit.setFont(resources.code_font() if code else resources.font("body"))
-        self.edit.setTabChangesFocus(True)
-        self.edit.document().setDocumentMargin(0)
-        self.edit.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.edit.viewport().setAutoFillBackground(False)
         self.edit.installEventFilter(self)
         height = lines * QFontMetrics(self.edit.font()).lineSpacing() + 2
         self.edit.setMinimumHeight(height)
@@ -30,6 +28,7 @@ class TextBox(QFrame):
         column = QVBoxLayout(self)
         column.setContentsMargins(9, 6, 3, 6)
         column.addWidget(self.edit)
+        column.addWidget(Room(self.edit))
         self.setFocusProxy(self.edit)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:

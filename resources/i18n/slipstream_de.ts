@@ -136,6 +136,13 @@
     </message>
 </context>
 <context>
+    <name>ComposerField</name>
+    <message>
+        <source>Message</source>
+        <translation>Nachricht</translation>
+    </message>
+</context>
+<context>
     <name>ContextMeter</name>
     <message>
         <source>Context used</source>
@@ -401,13 +408,6 @@
     <message>
         <source>Dismiss</source>
         <translation>Ausblenden</translation>
-    </message>
-</context>
-<context>
-    <name>Field</name>
-    <message>
-        <source>Message</source>
-        <translation>Nachricht</translation>
     </message>
 </context>
 <context>
@@ -1026,6 +1026,17 @@
     <message>
         <source>{done} Undo</source>
         <translation>{done} Rückgängig</translation>
+    </message>
+</context>
+<context>
+    <name>Room</name>
+    <message>
+        <source>{count} of {most} characters</source>
+        <translation>{count} von {most} Zeichen</translation>
+    </message>
+    <message>
+        <source>The text was cut at {most} characters.</source>
+        <translation>Der Text wurde nach {most} Zeichen gekürzt.</translation>
     </message>
 </context>
 <context>

@@ -4,7 +4,14 @@ from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, Qt
-from PySide6.QtGui import QAction, QContextMenuEvent, QFont, QKeyEvent, QKeySequence
+from PySide6.QtGui import (
+    QAction,
+    QContextMenuEvent,
+    QFont,
+    QInputMethodEvent,
+    QKeyEvent,
+    QKeySequence,
+)
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -180,6 +187,23 @@ def test_a_title_is_changed_in_its_place(qtbot, show):
     part.lane.run()
     assert titles(part)[1] == "Prompts"
     assert part.store.records["Prompts that work"].title == "Prompts"
+
+
+def test_an_input_method_keeps_its_keys_in_a_title(qtbot, show):
+    part = show(drawn())
+    part.list.focus_chats()
+    press(part, KEYS.Key_F2)
+    editor(part).end(False)
+    QApplication.sendEvent(editor(part), QInputMethodEvent("きょう", []))
+    for key in (KEYS.Key_Return, KEYS.Key_Escape):
+        QTest.keyClick(editor(part), key)
+        qtbot.wait(1)
+        assert editor(part) is not None
+    commit = QInputMethodEvent("", [])
+    commit.setCommitString("今日")
+    QApplication.sendEvent(editor(part), commit)
+    QTest.keyClick(editor(part), KEYS.Key_Return)
+    qtbot.waitUntil(lambda: titles(part)[1] == "Prompts that work今日")
 
 
 def test_escape_leaves_the_title_and_stops_nothing(qtbot, show):

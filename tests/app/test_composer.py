@@ -100,6 +100,17 @@ def test_an_input_method_keeps_its_keys(qtbot, window):
     assert sent.args == ["予定は今日"]
 
 
+def test_what_was_written_is_sent_and_kept_as_it_was(qtbot, window):
+    text = "10\u00a0km\u202fand more"
+    paste(text)
+    window.edit.paste()
+    window.desk.chat.show("another")
+    window.desk.chat.show("")
+    assert window.edit.text() == text
+    qtbot.keyClick(window.edit, KEY.Key_Return)
+    assert window.desk.chat.sent == [(text, ())]
+
+
 def test_nothing_is_sent_while_it_answers_and_the_text_stays(qtbot, window):
     window.desk.chat.can_send, window.desk.chat.answering = False, True
     assert "while this one is answered" in window.edit.placeholderText()
@@ -246,8 +257,8 @@ def test_a_short_paste_is_text(window):
     assert window.desk.writing.attached == ()
 
 
-def test_typing_beyond_the_limit_is_cut_and_said(qtbot, window, monkeypatch):
-    monkeypatch.setattr("app.widgets.field.MAX_CHARACTERS", 5)
+def test_typing_beyond_the_limit_is_cut_and_said(qtbot, window):
+    window.edit.most = 5
     qtbot.keyClicks(window.edit, "12345")
     assert window.desk.alerts.current is None
     qtbot.keyClicks(window.edit, "6")

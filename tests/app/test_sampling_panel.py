@@ -2,10 +2,11 @@
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAccessible
+from PySide6.QtGui import QAccessible, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.chats.conversation import Choices
+from app.widgets.field import Room
 from app.widgets.sampling_panel import SamplingPanel
 from app.widgets.system_prompt import SystemPrompt
 from engine.api import Sampling, Usage
@@ -198,6 +199,19 @@ def test_an_own_text_is_written_and_saved_as_a_preset(qtbot, desk, prompt):
     flyout.hide()
     assert desk.chat.choices.system == "Talk like a pirate. Arr."
     assert prompt.text().strip() == "Own"
+
+
+def test_no_prompt_is_cut_in_silence(qtbot, desk, prompt):
+    prompt.click()
+    flyout = prompt.popover
+    QGuiApplication.clipboard().setText("10\u00a0km " * 10_000)
+    flyout.edit.paste()
+    (room,) = flyout.findChildren(Room)
+    assert room.isVisible()
+    assert room.text() == "The text was cut at 50,000 characters."
+    qtbot.waitUntil(lambda: desk.chat.choices.system != "")
+    assert desk.chat.choices.system == flyout.edit.text().strip()
+    assert desk.chat.choices.system.startswith("10\u00a0km 10")
 
 
 def test_another_chat_shows_its_own_prompt(qtbot, desk, prompt):

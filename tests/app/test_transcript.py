@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible, QTextCursor
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app import resources
 from app.chats.conversation import Choices
 from app.viewmodels.turns import Turn
 from app.widgets.bubble import Bubble

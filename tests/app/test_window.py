@@ -283,11 +283,10 @@ def test_a_screen_reader_is_told_what_is_chosen(open_program):
     assert chosen[0].text(QAccessible.Text.Name).endswith("Chosen")
 
 
-def test_typing_beyond_the_limit_is_cut_and_said(qtbot, open_program, monkeypatch):
-    for module in ("composer", "field"):
-        monkeypatch.setattr(f"app.widgets.{module}.MAX_CHARACTERS", 5)
+def test_typing_beyond_the_limit_is_cut_and_said(qtbot, open_program):
     program = open_program(ScriptedSession())
     edit = program.window.composer.edit
+    edit.most = 5
     qtbot.keyClicks(edit, "12345")
     assert program.alerts.current is None
     qtbot.keyClicks(edit, "6")
