@@ -92,6 +92,8 @@ def _serve(connection: Connection, file: Path) -> None:
     except Exception:  # the library raises bare Exception; closing says that it failed
         return
     backend.no_truncation()
+    # typed names of control tokens are sent as text
+    backend.encode_special_tokens = True
     with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
             number, text = connection.recv()

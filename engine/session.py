@@ -205,7 +205,10 @@ class Session:
             # an answer given up half-way must not tidy up in the middle of this one
             self._running.close()
         tokenizer = self.target.tokenizer
-        prompt = tokenizer.prompt(messages[:-1] if resume else messages)
+        try:
+            prompt = self._prompt(messages[:-1] if resume else messages, stopped)
+        except Cancelled:
+            return iter([Chunk(finish=Finish.CANCELLED)])
         begun = tokenizer.begun(messages[-1], prompt.thinking) if resume else Begun()
         answer = _Answer(self, prompt, begun, sampling, drafting, stopped)
         self.target.model.stopped = stopped
@@ -213,6 +216,17 @@ class Session:
             self._draft.model.stopped = stopped
         self._running = answer.chunks()
         return self._running
+
+    def _prompt(self, messages: Sequence[Message], stopped: Stopped) -> Prompt:
+        """The prompt, broken off when `stopped` says so."""
+        tokenizer = self.target.tokenizer
+        if tokenizer.template is None:
+            return tokenizer.prompt(messages)
+        tokenizer.template.stopped = stopped
+        try:
+            return tokenizer.prompt(messages)
+        finally:
+            tokenizer.template.stopped = _never
 
     def measure(self, messages: Sequence[Message]) -> int:
         """How many tokens the conversation has before it is answered. Raises TemplateError."""

@@ -8,25 +8,29 @@ import contextlib
 import datetime
 import json
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
 from engine.child import Child
-from engine.errors import TemplateError
+from engine.errors import Cancelled, TemplateError, heed
 
 SECONDS = 2.0
 CHARACTERS = 4_000_000
 MEMORY_BYTES = 1 << 30
 # A new process imports Jinja before it answers; a busy machine needs more than the template does.
 START_SECONDS = 20.0
+LOOK_SECONDS = 0.05  # between two looks whether to stop
 
 
 class Template:
-    """A chat template. One child process renders it, started when first needed."""
+    """A chat template. One child process renders it, started when first needed. While it renders
+    `stopped` is asked."""
 
     def __init__(self, source: str, *, seconds: float = SECONDS) -> None:
         self.source = source
+        self.stopped: Callable[[], bool] = lambda: False
         self._seconds = seconds
         self._child: Child | None = None
         self._ready = False
@@ -35,13 +39,17 @@ class Template:
         """The prompt's text for `messages` ({"role", "content"}), ready for an answer.
 
         `values` are further names the template may read, such as `bos_token`. Raises
-        TemplateError when the template raises, runs longer than its time or writes too much.
+        TemplateError when the template raises, runs longer than its time or writes too much, and
+        Cancelled when `stopped` says so.
         """
         context = {"messages": list(messages), "add_generation_prompt": True, **values}
         try:
             child = self._await_child()
             child.send((self.source, context))
-            outcome, text = child.receive(self._seconds)
+            outcome, text = self._receive(child, self._seconds)
+        except Cancelled:
+            self.close()
+            raise
         except TimeoutError:
             self.close()
             raise TemplateError(
@@ -84,9 +92,21 @@ class Template:
         child = self._child
         assert child is not None
         if not self._ready:
-            child.receive(START_SECONDS)
+            self._receive(child, START_SECONDS)
             self._ready = True
         return child
+
+    def _receive(self, child: Child, seconds: float) -> Any:
+        """What the process sends next. Raises TimeoutError after so long."""
+        deadline = time.monotonic() + seconds
+        while True:
+            heed(self.stopped)
+            left = deadline - time.monotonic()
+            try:
+                return child.receive(min(LOOK_SECONDS, max(left, 0.0)))
+            except TimeoutError:
+                if left <= 0:
+                    raise
 
 
 def _serve(connection: Connection) -> None:

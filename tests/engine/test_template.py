@@ -1,11 +1,12 @@
 """Chat templates are rendered, refused or stopped; they can do nothing else."""
 
+import itertools
 import re
 import time
 
 import pytest
 
-from engine.errors import TemplateError
+from engine.errors import Cancelled, TemplateError
 from engine.template import Template
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
@@ -106,6 +107,18 @@ def test_one_that_writes_without_end_is_stopped(render, source):
 def test_one_that_wants_all_memory_is_stopped(render, source):
     with pytest.raises(TemplateError):
         render(source)
+
+
+def test_one_that_never_ends_heeds_a_stop():
+    template = Template("{% if messages %}" + ENDLESS + "{% endif %}ok", seconds=20.0)
+    assert template.render([]) == "ok"
+    looks = itertools.count()
+    template.stopped = lambda: next(looks) > 1
+    with pytest.raises(Cancelled):
+        template.render(MESSAGES)
+    template.stopped = lambda: False
+    assert template.render([]) == "ok"
+    template.close()
 
 
 def test_after_one_was_stopped_the_next_is_rendered():
