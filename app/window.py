@@ -323,6 +323,11 @@ class Window(QWidget):
         else:
             self.composer.edit.setFocus()
 
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        # only now: while an answer streams, parts come all the time
+        self.transcript.order_tabs(self.header.more)
+        return super().focusNextPrevChild(forward)
+
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls() and not self._models.first_run:
             event.acceptProposedAction()

@@ -64,6 +64,11 @@ class Bubble(QWidget):
         row.addLayout(tools)
         row.addWidget(self._frame)
 
+    @property
+    def parts(self) -> tuple[QWidget, ...]:
+        """What it is made of, as it is read."""
+        return self._frame, self.tools
+
     def show_turn(self, turn: Turn) -> None:
         """The same message, as the chat has it now."""
         changed = turn.text != self.turn.text

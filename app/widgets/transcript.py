@@ -12,11 +12,12 @@ from PySide6.QtGui import (
     QKeyEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.viewmodels.binding import bind
 from app.viewmodels.chat import Chat
 from app.viewmodels.turns import Turn
+from app.widgets import tab_order
 from app.widgets.bubble import Bubble
 from app.widgets.column import WIDTH, Column, Shown
 from app.widgets.common import IconButton
@@ -233,6 +234,11 @@ class Transcript(KeptScroll):
         question = self.column.question_of(answer)
         if question is not None:
             question.edit()
+
+    def order_tabs(self, first: QWidget) -> None:
+        """Have Tab go on from `first` as the conversation is read, with what came since."""
+        turns = (part for shown in self._turns.values() for part in shown.parts)
+        tab_order.chain(first, (self.search.bar, *turns, self.jump))
 
     def open_find(self) -> None:
         """Ask for a text to find in this chat."""

@@ -56,6 +56,12 @@ class AnswerTurn(QWidget):
         self.body.hide()
         self.update_turn()
 
+    @property
+    def parts(self) -> tuple[QWidget, ...]:
+        """What it is made of, as it is read."""
+        thought = (self._thought,) if self._thought is not None else ()
+        return (*thought, self.body, self.footer)
+
     def show_turn(self, turn: Turn) -> None:
         """The same answer, as the chat has it now."""
         self.turn = turn
