@@ -262,12 +262,17 @@ def _drawn(name: str, ink: str, size: int, ratio: float, stroke: float) -> QPixm
 
 def icon(name: str, ink: str, size: int = 16) -> QIcon:
     """An icon in the colour named `ink`, dimmed where its button is disabled; "" is none."""
-    made = QIcon()
     if not name:
-        return made
-    for mode, shade in ((QIcon.Mode.Normal, ink), (QIcon.Mode.Disabled, "text3")):
+        return QIcon()
+    return _icon(name, colour(ink).name(), colour("text3").name(), size, scaled(size))
+
+
+@lru_cache(maxsize=512)
+def _icon(name: str, ink: str, dimmed: str, size: int, _scaled: int) -> QIcon:
+    made = QIcon()
+    for mode, shade in ((QIcon.Mode.Normal, ink), (QIcon.Mode.Disabled, dimmed)):
         for ratio in (1.0, 2.0):
-            made.addPixmap(pixmap(name, colour(shade), size, ratio), mode)
+            made.addPixmap(pixmap(name, QColor(shade), size, ratio), mode)
     return made
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from PySide6.QtCore import QEvent, QRect, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import (
@@ -13,7 +14,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app import actions, paths
 from app.setting import Value
@@ -68,6 +69,7 @@ class Window(QWidget):
     end; `used` tells that the window was turned to."""
 
     used = Signal()
+    dialog_made = Signal(str, QWidget)  # its name
 
     def __init__(self, parts: Parts, closing: Callable[[], object]) -> None:
         super().__init__()
@@ -105,7 +107,6 @@ class Window(QWidget):
         self.sidebar = Sidebar(parts.models, parts.stats)
         self.first_run = FirstRun(parts.models, parts.alerts)
         self.hub = HubDialog(parts.hub, self)
-        self.settings = SettingsDialog(parts.models.settings, self)
         self._stack = QStackedWidget()
         self._stack.addWidget(self._centre())
         self._stack.addWidget(self.first_run)
@@ -117,6 +118,14 @@ class Window(QWidget):
         self._row.addWidget(self.sidebar)
         self.list_border = Border(self, LIST)
         self.side_border = Border(self, SIDE, ending=True)
+
+    @cached_property
+    def settings(self) -> SettingsDialog:
+        """The dialog; made when it is first asked for."""
+        made = SettingsDialog(self._models.settings, self)
+        made.changed.connect(self.set)
+        self.dialog_made.emit("settings", made)
+        return made
 
     def _centre(self) -> QWidget:
         """The chat: its header, its turns, and below them where it is written."""
@@ -150,8 +159,7 @@ class Window(QWidget):
         parts = self._parts
         self.chats.opened.connect(self.composer.edit.setFocus)
         self.chats.models_asked.connect(parts.hub.open)
-        self.chats.settings_asked.connect(self.settings.open_up)
-        self.settings.changed.connect(self.set)
+        self.chats.settings_asked.connect(lambda: self.settings.open_up())
         parts.conversations.sought.connect(self.transcript.show_turn)
         self.header.opened.connect(self.toggle_sidebar)
         self.header.find_asked.connect(self.transcript.open_find)
@@ -174,7 +182,7 @@ class Window(QWidget):
                 "choose_model": self.choose_model,
                 "get_models": parts.hub.open,
                 "toggle_sidebar": self.toggle_sidebar,
-                "settings": self.settings.open_up,
+                "settings": lambda: self.settings.open_up(),
                 "shortcuts": self.show_shortcuts,
                 "quit": self.close,
             }
@@ -250,7 +258,8 @@ class Window(QWidget):
         self.header.set_tint(settings.tint)
         self.transcript.set_tinted(settings.tint)
         self.transcript.set_unfolded(settings.thinking)
-        self.settings.show_settings(settings)
+        if "settings" in vars(self):
+            self.settings.show_settings(settings)
         self._place()
 
     def _focus(self) -> None:
@@ -353,7 +362,6 @@ class Window(QWidget):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self._closing()
-        for dialog in (self.hub, self.settings, self._sheet):
-            if dialog is not None:
-                dialog.close()
+        for dialog in self.findChildren(QDialog):
+            dialog.close()
         super().closeEvent(event)
