@@ -323,8 +323,8 @@ def _answer(
     stopped: Callable[[], bool],
 ) -> "Message":
     """Print the answer as it comes, or all of it as JSON; the message to keep."""
+    from engine.answer import summary
     from engine.api import Message
-    from engine.session import summary
 
     text = reasoning = ""
     ids: list[int] = []

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from app.viewmodels.pairs import Asked
 from engine.fit import GIB, Room
 from engine.library.scan import Entry
 from tests.app.test_drafts import SIZES, Sized, free, row, shelf_of
@@ -179,7 +180,7 @@ def test_what_is_loaded_over_two_cards_is_what_is_judged(qtbot, cards, free_now,
     program, session = cards(free_now, free_now)
     models = program.models
     models._remember(models.settings.with_draft(str(WIDE), str(DRAFT)))
-    judged = models.memory.settle(models._pair_of(str(WIDE), None))
+    judged = models.memory.settle(models._pairs.of_target(Asked(str(WIDE), None), models.settings))
     assert models.memory.fit(judged).word == word
     models.choose_target(str(WIDE))
     if word == "no":
