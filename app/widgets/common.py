@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from app import resources
 
-Kind = Literal["plain", "primary", "small", "flat", "bare"]
+Kind = Literal["plain", "primary", "small", "flat", "bare", "stop", "stop_right"]
 
 
 def label(
@@ -193,6 +193,11 @@ class IconButton(QToolButton):
             self._dress()
 
 
+def bar_height() -> int:
+    """Pixels of the line over the list of chats and over the transcript."""
+    return max(48, round(2.3 * resources.pixels()) + 16)
+
+
 class CardButton(QAbstractButton):
     """A part of a card as one button; what it shows is in its layout."""
 
@@ -262,6 +267,9 @@ class Elided(Label):
         short = metrics.elidedText(self._full, self._mode, self.width())
         self.setText(short)
         self.setToolTip("" if short == self._full else tooltip(self._full))
+
+    def fit_font(self) -> None:
+        self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

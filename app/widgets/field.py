@@ -59,9 +59,9 @@ class Field(QPlainTextEdit):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.viewport().setAutoFillBackground(False)
         self.document().setDocumentMargin(0)
-        self.document().documentLayout().documentSizeChanged.connect(self._fit)
+        self.document().documentLayout().documentSizeChanged.connect(self.fit_font)
         self.textChanged.connect(self._shorten)
-        self._fit()
+        self.fit_font()
 
     def paste_as_text(self) -> None:
         """The clipboard's text, however long, cut where it must be."""
@@ -123,7 +123,7 @@ class Field(QPlainTextEdit):
         cursor.removeSelectedText()
         self.shortened.emit()
 
-    def _fit(self, *_: object) -> None:
+    def fit_font(self, *_: object) -> None:
         """As high as its lines, up to eight of them."""
         line = QFontMetrics(self.font()).lineSpacing()
         # QPlainTextEdit measures its document in lines.
@@ -184,7 +184,7 @@ class Field(QPlainTextEdit):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._fit()
+        self.fit_font()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)

@@ -83,22 +83,23 @@ class _Field(QPlainTextEdit):
         self.document().setDocumentMargin(0)
         self.setPlainText(text)
         self.moveCursor(QTextCursor.MoveOperation.End)
-        self.document().documentLayout().documentSizeChanged.connect(self._fit)
-        self._fit()
+        self.document().documentLayout().documentSizeChanged.connect(self.fit_font)
+        self.fit_font()
 
-    def _fit(self, *_: object) -> None:
+    def fit_font(self, *_: object) -> None:
+        """As high as its lines."""
         lines = round(self.document().size().height())  # that layout counts in lines
         high = min(max(lines, 1), LINES) * self.fontMetrics().lineSpacing() + 4
         if high != self.height():
             self.setFixedHeight(high)
             self.resized.emit()
 
-    def event(self, event: QEvent) -> bool:
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         # In another width it is another line, in another height another part is seen.
         self.ensureCursorVisible()
 
+    def event(self, event: QEvent) -> bool:
         # Else the window's own use of Esc, to stop, would come first.
         return takes_escape(event) or super().event(event)
 
