@@ -26,11 +26,12 @@ from app.viewmodels.models import Models
 from app.viewmodels.presets import Presets
 from app.viewmodels.stats import Stats
 from app.viewmodels.writing import Writing
+from app.widgets import chat_column, sidebar
 from app.widgets.chat_list import ChatList
 from app.widgets.composer import Composer
 from app.widgets.context_meter import ContextMeter, OverflowBar
 from app.widgets.error_bar import ErrorBar
-from app.widgets.first_run import FirstRun
+from app.widgets.first_run import FirstRun, scrolled
 from app.widgets.header import Header
 from app.widgets.hub import HubDialog
 from app.widgets.settings_dialog import SettingsDialog
@@ -38,6 +39,7 @@ from app.widgets.shortcuts import ShortcutSheet
 from app.widgets.sidebar import Sidebar
 from app.widgets.transcript import COLUMN, Transcript
 
+# Pixels at the usual font size, to which comes what sidebar and list take more in a larger one:
 WIDE = 1200  # from here on the sidebar stands beside the chat
 ROOMY = 960  # and from here on the list of chats
 OUTSIDE = 16  # what is written stands under what is said, so its frame lies that far outside
@@ -101,7 +103,7 @@ class Window(QWidget):
         self.settings = SettingsDialog(parts.models.settings, self)
         self._stack = QStackedWidget()
         self._stack.addWidget(self._centre())
-        self._stack.addWidget(self.first_run)
+        self._stack.addWidget(scrolled(self.first_run))
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(0)
@@ -215,7 +217,7 @@ class Window(QWidget):
         """Beside the chat where there is room, else over it."""
         if self._models.first_run:
             return
-        if self.width() >= WIDE:
+        if self._is_wide():
             self.set("sidebar", not self._is_docked())
         else:
             self._overlay(not self._overlaid)
@@ -260,17 +262,22 @@ class Window(QWidget):
     def _is_docked(self) -> bool:
         """Whether the sidebar stands beside the chat: the user's choice, where there is room."""
         wanted = self._models.settings.sidebar
-        return self.width() >= WIDE and wanted is not False and not self._models.first_run
+        return self._is_wide() and wanted is not False and not self._models.first_run
+
+    def _is_wide(self) -> bool:
+        more = self.sidebar.width() - sidebar.WIDTH + chat_column.width() - chat_column.WIDTH
+        return self.width() >= WIDE + more
 
     def _place(self) -> None:
         wanted = self._models.settings.chats
-        self.chats.set_narrow(self.width() < ROOMY if wanted is None else not wanted)
+        roomy = ROOMY + chat_column.width() - chat_column.WIDTH
+        self.chats.set_narrow(self.width() < roomy if wanted is None else not wanted)
         self.chats.setVisible(not self._models.first_run)
         docked = self._is_docked()
         self.header.summary.setVisible(not docked)
         if docked and self._row.indexOf(self.sidebar) < 0:
             self._row.addWidget(self.sidebar)
-        if docked or self.width() >= WIDE or self._models.first_run:
+        if docked or self._is_wide() or self._models.first_run:
             self._overlaid = False
         if not docked:
             self._row.removeWidget(self.sidebar)
@@ -290,6 +297,9 @@ class Window(QWidget):
             self.sidebar.setFocus()
         else:
             self.composer.edit.setFocus()
+
+    def fit_font(self) -> None:
+        self._place()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls() and not self._models.first_run:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from app.viewmodels.binding import bind
 from app.viewmodels.conversations import Conversations, Note
 from app.viewmodels.hub import Hub
-from app.widgets.chat_column import WIDTH, Column
+from app.widgets.chat_column import Column, width
 from app.widgets.common import Glyph, IconButton, rule, takes_escape
 
 RAIL = 52
@@ -55,7 +55,10 @@ class ChatList(QWidget):
         self._narrow = narrow
         self.rail.setVisible(narrow)
         self.column.setVisible(not narrow)
-        self.setFixedWidth(RAIL if narrow else WIDTH)
+        self.fit_font()
+
+    def fit_font(self) -> None:
+        self.setFixedWidth(RAIL if self._narrow else width())
 
     def focus_search(self) -> None:
         """Put the cursor into the search field."""
@@ -168,8 +171,11 @@ class _Over(QWidget):
 
     def _place(self) -> None:
         self.setGeometry(self._window.rect())
-        left = self.width() - WIDTH if self.isRightToLeft() else 0
-        self._column.setGeometry(QRect(left, 0, WIDTH, self.height()))
+        left = self.width() - width() if self.isRightToLeft() else 0
+        self._column.setGeometry(QRect(left, 0, width(), self.height()))
+
+    def fit_font(self) -> None:
+        self._place()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize:

@@ -4,6 +4,7 @@ from PySide6.QtCore import QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from app import resources
 from app.viewmodels.binding import bind
 from app.viewmodels.fit import Fitting, View
 from app.viewmodels.models import Models
@@ -14,7 +15,8 @@ from app.widgets.draft_picker import DraftPicker
 from app.widgets.memory_panel import MemoryPanel
 from app.widgets.target_picker import TargetPicker
 
-WIDTH = 352
+WIDTH = 352  # pixels at least
+EMS = 18  # times the font's size, where that is more
 LEFT = 16  # pixels before the sections
 RIGHT = 15  # pixels beside the sections, where there is no scroll bar
 SETTLED = 800  # milliseconds after which no more room is made for the ways out
@@ -31,7 +33,6 @@ class Sidebar(QWidget):
         super().__init__()
         self.setObjectName("sidebar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setFixedWidth(WIDTH)
         self.target = TargetPicker(models)
         self.drafts = DraftPicker(models)
         self.memory = MemoryPanel(models.memory, models.choose_context)
@@ -79,6 +80,11 @@ class Sidebar(QWidget):
         outer.setSpacing(0)
         outer.addWidget(rule(vertical=True))
         outer.addLayout(whole)
+        self.fit_font()
+
+    def fit_font(self) -> None:
+        """A large font takes more room."""
+        self.setFixedWidth(max(WIDTH, EMS * resources.pixels()))
 
     def _make_room(self, _: int, most: int) -> None:
         """The scroll bar takes its place from the margin, so that nothing moves for it."""

@@ -1,12 +1,16 @@
 """The font size is changed while the program runs: all looks as if it had begun so."""
 
+import html
+
 import pytest
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QFontMetrics, QTextCursor
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
-from app import resources
+from app import paths, resources
 from app.chats.conversation import Attachment
+from app.settings import Settings, save
+from app.widgets.header import LEAST_TITLE
 from app.widgets.transcript import Transcript
 from engine.api import Usage
 from tests.app.test_transcript import MARKDOWN, ScriptedChat, answer, filled, question
@@ -207,3 +211,40 @@ def test_an_open_dialog_and_what_opens_later_are_fitted(qtbot, open_program, siz
     window.composer.sampling.click()
     stops = window.composer.sampling.popover.stop
     assert stops.height() >= 2 * QFontMetrics(stops.font()).lineSpacing()
+
+
+@pytest.mark.parametrize("language", resources.LANGUAGES)
+@pytest.mark.parametrize("percent", [80, 100, 150, 200])
+def test_the_least_window_has_room_for_every_size(qtbot, open_program, sized, language, percent):
+    save(Settings(language=language, font_size=percent), paths.ensure(paths.config_folder()))
+    try:
+        program = open_program(ScriptedSession(chunks_of(["Yes. "] * 9)))
+        window, header = program.window, program.window.header
+        sized(percent)
+        program.chat.send("What is the mean of one column of a file of 40 GB?")
+        qtbot.waitUntil(lambda: not program.chat.answering)
+        window.resize(900, 600)
+        qtbot.wait(50)
+        least = window.minimumSizeHint()
+        assert least.width() <= 900
+        assert least.height() <= 600
+        assert window.width() == 900
+        assert window.height() == 600
+        qtbot.waitUntil(lambda: header.rect().contains(header.summary.geometry()))
+        assert header.summary.height() >= header.summary.sizeHint().height()
+        shown = [part for part in header.summary.findChildren(QLabel) if part.isVisible()]
+        assert all(part.width() >= part.sizeHint().width() for part in shown)
+        assert header.summary.accessibleName() in html.unescape(header.summary.toolTip())
+        assert header.title.width() >= resources.scaled(LEAST_TITLE) - 1
+        window.toggle_sidebar()
+        qtbot.wait(20)
+        sidebar = window.sidebar
+        assert window.rect().contains(sidebar.geometry())
+        assert sidebar.acceptance.minimumSizeHint().width() <= sidebar.acceptance.width()
+        bar, seen = sidebar._scroll.verticalScrollBar(), sidebar._scroll.viewport()
+        assert sidebar._body.width() == seen.width()
+        bar.setValue(bar.maximum())
+        end = sidebar.memory.mapTo(seen, sidebar.memory.rect().bottomLeft()).y()
+        assert end <= seen.height()
+    finally:
+        resources.speak(QApplication.instance(), "en")
