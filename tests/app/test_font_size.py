@@ -3,7 +3,7 @@
 import html
 
 import pytest
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFontMetrics, QTextCursor
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
@@ -211,6 +211,43 @@ def test_an_open_dialog_and_what_opens_later_are_fitted(qtbot, open_program, siz
     window.composer.sampling.click()
     stops = window.composer.sampling.popover.stop
     assert stops.height() >= 2 * QFontMetrics(stops.font()).lineSpacing()
+
+
+@pytest.mark.parametrize("percent", [100, 200])
+def test_a_long_message_is_edited_with_the_caret_in_sight(qtbot, open_program, sized, percent):
+    program = open_program(ScriptedSession(*(chunks_of(["Yes. "] * 40) for _ in range(2))))
+    program.window.resize(900, 600)
+    sized(percent)
+    for said in ("\n".join(f"line {n} of a long message" for n in range(300)), "Again?"):
+        program.chat.send(said)
+        qtbot.waitUntil(lambda: not program.chat.answering)
+    transcript = program.window.transcript
+    filled(qtbot, transcript)
+    name = program.chat.turns[0].id
+    transcript.show_turn(name)
+    bubble = transcript._turns[name]
+    bubble.pencil.setFocus()
+    bubble.pencil.click()
+    qtbot.wait(50)
+    field, view = bubble.editor.field, transcript.viewport()
+
+    def caret_is_seen():
+        caret = field.cursorRect()
+        inside = field.viewport().rect().contains(caret.center())
+        return inside and view.rect().contains(field.viewport().mapTo(view, caret.center()))
+
+    assert field.hasFocus()
+    assert caret_is_seen()
+    bar = transcript.verticalScrollBar()
+    at = bar.value()
+    qtbot.keyClicks(field, "and this")
+    assert caret_is_seen()
+    assert bar.value() == at
+    qtbot.keyClick(field, Qt.Key.Key_Home, Qt.KeyboardModifier.ControlModifier)
+    assert caret_is_seen()
+    for _ in range(20):
+        qtbot.keyClick(field, Qt.Key.Key_Down)
+        assert caret_is_seen()
 
 
 @pytest.mark.parametrize("language", resources.LANGUAGES)
