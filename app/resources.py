@@ -31,13 +31,16 @@ from PySide6.QtGui import (
     QPixmap,
 )
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 import resources
 from engine.errors import Reason
 
 Scheme = Literal["light", "dark"]
 SYSTEM_POINTS = "systemPoints"  # the application's property with its font's size before scaling
+# Qt notes the font that a widget has when a style sheet first meets it, and gives it back whenever
+# the widget is styled anew.
+STYLED_FONT = "_q_styleSheetWidgetFont"
 
 LANGUAGES = ("en", "de")  # the first is what the sources are written in
 
@@ -196,6 +199,7 @@ def style_sheet(scheme: Scheme, *, strong: bool = False) -> str:
     large = round(2.8 * em) - 2
     values |= {"large_button": large, "large_button_focus": large - 2}
     values |= {"button": button, "button_focus": button - 2}
+    values |= {"bare": max(round(1.4 * em), 18)}
     values |= {"small_button": small, "small_button_focus": small - 2}
     return Template(resources.read_text("qss/slipstream.qss")).substitute(values)
 
@@ -204,7 +208,9 @@ def apply_theme(
     app: QApplication, scheme: Scheme, *, strong: bool = False, percent: int | None = None
 ) -> None:
     """Palette, style sheet and font for the whole program; `percent` of the system's font size,
-    None: as before. Fonts that widgets were given grow with it."""
+    None: as before. Fonts that widgets were given grow with it; a widget with texts or lengths
+    that follow the font, and that no layout sees to, has a method `fit_font`; one that keeps a
+    place in a text has `note_place`, which comes before all changes."""
     before = _points()
     system = app.property(SYSTEM_POINTS) or before
     app.setProperty(SYSTEM_POINTS, system)
@@ -212,18 +218,28 @@ def apply_theme(
     colours, sheet = palette(scheme, strong=strong), style_sheet(scheme, strong=strong)
     if factor == 1 and app.styleSheet() == sheet and app.palette() == colours:
         return  # every widget would be polished anew
-    # A new style sheet gives widgets the fonts back that they had under the first one.
-    given = [
-        (widget, _scaled(widget.font(), factor))
-        for widget in app.allWidgets()
-        if widget.testAttribute(Qt.WidgetAttribute.WA_SetFont)
-    ]
+    if factor != 1:
+        _call(app, "note_place")
+    for widget in app.allWidgets():
+        if factor != 1 and widget.testAttribute(Qt.WidgetAttribute.WA_SetFont):
+            font = _scaled(widget.font(), factor)
+            widget.setProperty(STYLED_FONT, font)
+            widget.setFont(font)
     app.setFont(_scaled(app.font(), factor))
     app.setPalette(colours)
     # Made anew: its lengths follow the font.
     app.setStyleSheet(style_sheet(scheme, strong=strong))
-    for widget, font in given:
-        widget.setFont(font)
+    if factor != 1:
+        _call(app, "fit_font")
+
+
+def _call(app: QApplication, method: str) -> None:
+    """Call it of every widget that has it, of what is within a widget first."""
+    for top in app.topLevelWidgets():
+        if top.parentWidget() is None:
+            for widget in (*reversed(top.findChildren(QWidget)), top):
+                if found := getattr(widget, method, None):
+                    found()
 
 
 def _scaled(font: QFont, factor: float) -> QFont:

@@ -34,7 +34,7 @@ from app.widgets.chat_list import RAIL, ChatList
 from app.widgets.composer import Composer
 from app.widgets.context_meter import ContextMeter, OverflowBar
 from app.widgets.error_bar import ErrorBar
-from app.widgets.first_run import FirstRun
+from app.widgets.first_run import FirstRun, scrolled
 from app.widgets.header import Header
 from app.widgets.hub import HubDialog
 from app.widgets.settings_dialog import SettingsDialog
@@ -42,10 +42,11 @@ from app.widgets.shortcuts import ShortcutSheet
 from app.widgets.sidebar import Sidebar
 from app.widgets.transcript import COLUMN, Transcript
 
+# Pixels at the usual font size, to which comes what sidebar and list take more in a larger one:
 WIDE = 1200  # from here on the sidebar stands beside the chat
 ROOMY = 960  # and from here on the list of chats
-LIST = Span(chat_column.WIDTH, 200, 400)
-SIDE = Span(sidebar.WIDTH, 280, 480)
+LIST = Span(chat_column.WIDTH, 200, 400, chat_column.EMS)
+SIDE = Span(sidebar.WIDTH, 280, 480, sidebar.EMS)
 LEAST = 480  # pixels of the chat, whatever is dragged
 OUTSIDE = 16  # what is written stands under what is said, so its frame lies that far outside
 
@@ -109,7 +110,7 @@ class Window(QWidget):
         self.hub = HubDialog(parts.hub, self)
         self._stack = QStackedWidget()
         self._stack.addWidget(self._centre())
-        self._stack.addWidget(self.first_run)
+        self._stack.addWidget(scrolled(self.first_run))
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(0)
@@ -240,7 +241,7 @@ class Window(QWidget):
         """Beside the chat where there is room, else over it."""
         if self._models.first_run:
             return
-        if self.width() >= WIDE:
+        if self._is_wide():
             self.set("sidebar", not self._is_docked())
         else:
             self._overlay(not self._overlaid)
@@ -286,11 +287,15 @@ class Window(QWidget):
     def _is_docked(self) -> bool:
         """Whether the sidebar stands beside the chat: the user's choice, where there is room."""
         wanted = self._models.settings.sidebar
-        return self.width() >= WIDE and wanted is not False and not self._models.first_run
+        return self._is_wide() and wanted is not False and not self._models.first_run
+
+    def _is_wide(self) -> bool:
+        return self.width() >= WIDE + self.side_border.grown + self.list_border.grown
 
     def _place(self) -> None:
         wanted = self._models.settings.chats
-        self.chats.set_narrow(self.width() < ROOMY if wanted is None else not wanted)
+        roomy = ROOMY + self.list_border.grown
+        self.chats.set_narrow(self.width() < roomy if wanted is None else not wanted)
         self.chats.setVisible(not self._models.first_run)
         # The rail has no room for words.
         self.note.set_wanted(self.chats.is_narrow)
@@ -298,7 +303,7 @@ class Window(QWidget):
         self.header.summary.setVisible(not docked)
         if docked and self._row.indexOf(self.sidebar) < 0:
             self._row.addWidget(self.sidebar)
-        if docked or self.width() >= WIDE or self._models.first_run:
+        if docked or self._is_wide() or self._models.first_run:
             self._overlaid = False
         self._share(docked)
         if not docked:
@@ -336,6 +341,9 @@ class Window(QWidget):
         # only now: while an answer streams, parts come all the time
         self.transcript.order_tabs(self.header.more)
         return super().focusNextPrevChild(forward)
+
+    def fit_font(self) -> None:
+        self._place()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls() and not self._models.first_run:

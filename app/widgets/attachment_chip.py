@@ -30,14 +30,10 @@ class AttachmentChip(QWidget):
         self.head.setProperty("tone", "text2")
         self.head.setCheckable(True)
         self.head.toggled.connect(self._toggle)
-        metrics = QFontMetrics(self.head.font())
-        name = legible(attachment.name)
-        short = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, NAME)
-        self.head.set_words(short.replace("&", "&&"))
         size = text_files.size(text_files.size_of(attachment.text))
-        spoken = self.tr("Attached file {name}, {size}").format(name=name, size=size)
-        self.head.setAccessibleName(spoken)
-        self.head.setToolTip("" if short == name else tooltip(name))
+        spoken = self.tr("Attached file {name}, {size}")
+        self._spoken = spoken.format(name=legible(attachment.name), size=size)
+        self.fit_font()
         row = QHBoxLayout()
         row.setSpacing(8)
         row.addWidget(self.head)
@@ -47,6 +43,14 @@ class AttachmentChip(QWidget):
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(4)
         self._column.addLayout(row)
+
+    def fit_font(self) -> None:
+        """As much of the name as there is room for."""
+        metrics, name = QFontMetrics(self.head.font()), legible(self._attachment.name)
+        short = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, resources.scaled(NAME))
+        self.head.set_words(short.replace("&", "&&"))
+        self.head.setAccessibleName(self._spoken)
+        self.head.setToolTip("" if short == name else tooltip(name))
 
     @property
     def open(self) -> bool:
@@ -76,9 +80,12 @@ class _Viewer(QPlainTextEdit):
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         self.document().setDocumentMargin(0)
         self.setPlainText(shown)
-        lines = min(shown.count("\n") + 1, LINES)
+        self._lines = min(shown.count("\n") + 1, LINES)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setFixedHeight(lines * self.fontMetrics().lineSpacing())
+        self.fit_font()
+
+    def fit_font(self) -> None:
+        self.setFixedHeight(self._lines * self.fontMetrics().lineSpacing())
 
     def sizeHint(self) -> QSize:
         return QSize(ALL, self.height())

@@ -8,7 +8,7 @@ from app import resources
 from app.viewmodels.writing import Attached
 from app.widgets.common import Glyph, IconButton, label, tooltip
 
-NAME_WIDTH = 180  # pixels
+NAME_WIDTH = 180  # pixels at the usual font size, as is the next
 HEIGHT = 30
 GAP = 6
 MAX_ROWS = 3
@@ -60,18 +60,21 @@ class Chips(QScrollArea):
 
     def _arrange(self) -> None:
         """Chips in rows, as many in each as there is room for."""
-        width = self.width()
+        width, high = self.width(), resources.scaled(HEIGHT)
         mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
         x = y = 0
         for chip in self._chips:
             wide = min(chip.sizeHint().width(), width)
             if x and x + wide > width:
-                x, y = 0, y + HEIGHT + GAP
-            chip.setGeometry(QRect(width - x - wide if mirrored else x, y, wide, HEIGHT))
+                x, y = 0, y + high + GAP
+            chip.setGeometry(QRect(width - x - wide if mirrored else x, y, wide, high))
             x += wide + GAP
-        whole = y + HEIGHT if self._chips else 0
+        whole = y + high if self._chips else 0
         self._body.resize(width, whole)
-        self.setFixedHeight(min(whole, MAX_ROWS * (HEIGHT + GAP) - GAP))
+        self.setFixedHeight(min(whole, MAX_ROWS * (high + GAP) - GAP))
+
+    def fit_font(self) -> None:
+        self._arrange()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -101,19 +104,23 @@ class Chip(QFrame):
     def show_file(self, attached: Attached) -> None:
         """Show this one."""
         self._attached = attached
-        metrics = QFontMetrics(self._name.font())
-        middle = Qt.TextElideMode.ElideMiddle
-        self._name.setText(metrics.elidedText(attached.name, middle, NAME_WIDTH))
+        self.fit_font()
         self._about.setText(attached.about)
         self.setToolTip(tooltip(f"{attached.name}\n{attached.about}"))
         said = self.tr("Remove {name}, {about}").format(name=attached.name, about=attached.about)
         self.remove.setAccessibleName(said)
         self.remove.setToolTip(self.tr("Remove"))
 
+    def fit_font(self) -> None:
+        """As much of the name as there is room for."""
+        metrics, room = QFontMetrics(self._name.font()), resources.scaled(NAME_WIDTH)
+        name = self._attached.name if self._attached is not None else ""
+        self._name.setText(metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, room))
+
     def sizeHint(self) -> QSize:
         held = self.layout()
         wide = held.sizeHint().width() if held is not None else 200
-        return QSize(wide, HEIGHT)
+        return QSize(wide, resources.scaled(HEIGHT))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

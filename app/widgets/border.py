@@ -12,17 +12,22 @@ from PySide6.QtWidgets import QWidget
 
 from app import resources
 
-DRAWN = 13  # pixels of the font's em in which spans are meant
 REACH = 5  # pixels; from the line on as one reads, since scroll bars end before it
 
 
 @dataclass(frozen=True)
 class Span:
-    """How wide a part is at first, at least and at most, in pixels."""
+    """How wide a part is at first, at least and at most, in pixels; at first `ems` times the font's
+    size, where that is more, and the others grow with it."""
 
     usual: int
     least: int
     most: int
+    ems: int = 0
+
+    def grown(self, width: int) -> int:
+        """`width` in the font that is set."""
+        return round(width * max(1.0, self.ems * resources.pixels() / self.usual))
 
 
 class Border(QWidget):
@@ -43,16 +48,22 @@ class Border(QWidget):
     @property
     def least(self) -> int:
         """The least width of the part."""
-        return self._span.least
+        return self._span.grown(self._span.least)
 
     @property
     def most(self) -> int:
-        """The greatest; larger words take more."""
-        return round(self._span.most * max(1.0, resources.pixels() / DRAWN))
+        """The greatest."""
+        return self._span.grown(self._span.most)
+
+    @property
+    def grown(self) -> int:
+        """By how much the usual width is more than in the usual font."""
+        return self._span.grown(self._span.usual) - self._span.usual
 
     def wish(self) -> int:
         """The width that the part is to have, where there is room."""
-        return min(max(self.wanted or self._span.usual, self.least), self.most)
+        usual = self._span.usual + self.grown
+        return min(max(self.wanted or usual, self.least), self.most)
 
     def want(self, width: int) -> None:
         """Have another width; 0 for the usual."""

@@ -18,9 +18,19 @@ from app.viewmodels.hub import Hub
 from app.widgets import chat_menu
 from app.widgets.chat_search import Search
 from app.widgets.chats import Chats
-from app.widgets.common import Button, Elided, Glyph, IconButton, label, rule, set_tone
+from app.widgets.common import (
+    Button,
+    Elided,
+    Glyph,
+    IconButton,
+    bar_height,
+    label,
+    rule,
+    set_tone,
+)
 
-WIDTH = 248
+WIDTH = 248  # pixels at least
+EMS = 13  # times the font's size
 FOOT = 5
 LETTERS = 6  # of a title that a note has room for at least
 
@@ -36,13 +46,14 @@ class Column(QWidget):
         super().__init__()
         self._conversations = conversations
         self.setAutoFillBackground(True)
-        self.setFixedWidth(WIDTH)
         self.search = Search()
         self.chats = Chats(self.tr("Chats"))
         self.said = label("", tone="text2", wrap=True)
         self.note = NoteBar(conversations)
         self.foot = Foot(hub)
+        self.setFixedWidth(WIDTH)
         self._build()
+        self.fit_font()
         self._connect()
         bind(conversations, Conversations.lines, self.chats.show_lines)
         bind(conversations, Conversations.said, self._say)
@@ -75,8 +86,7 @@ class Column(QWidget):
     def _head(self) -> QWidget:
         self.new = IconButton(self.tr("New chat"), "square-pen")
         self.more = IconButton(self.tr("Import and export"), "menu")
-        head = QWidget()
-        head.setFixedHeight(48)
+        self._top = head = QWidget()
         row = QHBoxLayout(head)
         row.setContentsMargins(11, 0, 9, 0)
         row.setSpacing(2)
@@ -87,6 +97,10 @@ class Column(QWidget):
         row.addWidget(self.new)
         row.addWidget(self.more)
         return head
+
+    def fit_font(self) -> None:
+        """Its line goes on over the transcript."""
+        self._top.setFixedHeight(bar_height())
 
     def _connect(self) -> None:
         chats, conversations = self.chats, self._conversations

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from app.viewmodels.binding import bind
 from app.viewmodels.conversations import Conversations, Note
 from app.viewmodels.hub import Hub
-from app.widgets.chat_column import WIDTH, Column
+from app.widgets.chat_column import Column
 from app.widgets.common import Glyph, IconButton, rule, takes_escape
 
 RAIL = 52
@@ -26,9 +26,9 @@ class ChatList(QWidget):
     def __init__(self, conversations: Conversations, hub: Hub) -> None:
         super().__init__()
         self._narrow = False
-        self._width = WIDTH
         self._over: _Over | None = None
         self.column = Column(conversations, hub)
+        self._width = self.column.minimumWidth()
         self.rail = Rail(conversations)
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
@@ -56,14 +56,17 @@ class ChatList(QWidget):
         self._narrow = narrow
         self.rail.setVisible(narrow)
         self.column.setVisible(not narrow)
-        self.setFixedWidth(RAIL if narrow else self._width)
+        self.fit_font()
 
     def set_width(self, width: int) -> None:
         """Another width of the column, where it is shown beside the chat."""
         if width != self._width:
             self._width = width
             self.column.setFixedWidth(width)
-            self.setFixedWidth(RAIL if self._narrow else width)
+            self.fit_font()
+
+    def fit_font(self) -> None:
+        self.setFixedWidth(RAIL if self._narrow else self._width)
 
     def focus_search(self) -> None:
         """Put the cursor into the search field."""
@@ -179,6 +182,9 @@ class _Over(QWidget):
         width = self._column.minimumWidth()
         left = self.width() - width if self.isRightToLeft() else 0
         self._column.setGeometry(QRect(left, 0, width, self.height()))
+
+    def fit_font(self) -> None:
+        self._place()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize:

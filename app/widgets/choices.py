@@ -84,7 +84,7 @@ class ChoiceList(QListView):
         self.setViewportMargins(MARGIN, MARGIN, MARGIN, MARGIN)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setTabKeyNavigation(False)
-        self._fit()
+        self.fit_font()
 
     def show_rows(self, rows: tuple[Row, ...]) -> None:
         """Show other rows; the current one stays current wherever it went."""
@@ -95,18 +95,19 @@ class ChoiceList(QListView):
         place = None if current is None else self._rows.place(current.key)
         if place is not None:
             self.setCurrentIndex(self._rows.index(place))
-        self._fit()
+        self.fit_font()
 
     def limit_height(self, pixels: int) -> None:
         """Be at most so high."""
         self._limit = pixels
-        self._fit()
+        self.fit_font()
 
     def rings(self, index: Index) -> bool:
         """Whether the row at `index` has the focus, and by keyboard."""
         return self._keyboard and self.hasFocus() and index == self.currentIndex()
 
-    def _fit(self) -> None:
+    def fit_font(self) -> None:
+        """As high as its rows."""
         self.scheduleDelayedItemsLayout()
         count = self._rows.rowCount()
         height = sum(self.sizeHintForIndex(self._rows.index(i)).height() for i in range(count))
@@ -155,4 +156,4 @@ class ChoiceList(QListView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._fit()
+        self.fit_font()

@@ -30,7 +30,7 @@ LOOKS = (QEvent.Type.PaletteChange, QEvent.Type.FontChange)
 
 _UNIT = re.compile(r"(?<=\d) (?=%|(?:[kMG]i?B|tok/s|ms|s|min)\b)")
 
-Kind = Literal["plain", "primary", "small", "flat", "bare"]
+Kind = Literal["plain", "primary", "small", "flat", "bare", "stop", "stop_right"]
 
 
 def label(
@@ -231,6 +231,11 @@ class IconButton(QToolButton):
             self._dress()
 
 
+def bar_height() -> int:
+    """Pixels of the line over the list of chats and over the transcript."""
+    return max(48, round(2.3 * resources.pixels()) + 16)
+
+
 class CardButton(QAbstractButton):
     """A part of a card as one button; what it shows is in its layout."""
 
@@ -300,6 +305,9 @@ class Elided(Label):
         short = metrics.elidedText(self._full, self._mode, self.width())
         self.setText(short)
         self.setToolTip("" if short == self._full else tooltip(self._full))
+
+    def fit_font(self) -> None:
+        self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

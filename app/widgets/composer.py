@@ -29,7 +29,7 @@ from app.viewmodels.models import Models
 from app.viewmodels.presets import Presets
 from app.viewmodels.writing import Attached, Writing
 from app.widgets.attachments import Chips
-from app.widgets.common import Button, IconButton, label
+from app.widgets.common import Button, IconButton, Kind, label
 from app.widgets.composer_field import ComposerField, files_of
 from app.widgets.sampling_panel import SamplingPanel
 from app.widgets.system_prompt import SystemPrompt
@@ -262,25 +262,24 @@ class SendButton(Button):
         super().__init__("", icon="arrow-up", kind="primary", role="heading")
         self._hint = ""
         self._key = "Esc"
-        self._hint_font = resources.font("caption")
-        self._resize()
+        self.fit_font()
         self.show_state(False)
 
     def show_state(self, running: bool) -> None:
         """Stop while something runs, else Send."""
         self._hint = self._key if running else ""
         self.set_words(self.tr("Stop") if running else self.tr("Send"))
-        self.set_kind("plain" if running else "primary")
+        beside: Kind = "stop_right" if self._is_mirrored() else "stop"
+        self.set_kind(beside if running else "primary")
         self.set_icon("square" if running else "arrow-up", "text" if running else "on_accent")
-        side = "right" if self._is_mirrored() else "left"
-        self.setStyleSheet(f"text-align: {side}; padding-{side}: 12px" if running else "")
 
     def _is_mirrored(self) -> bool:
         return self.layoutDirection() == Qt.LayoutDirection.RightToLeft
 
-    def _resize(self) -> None:
+    def fit_font(self) -> None:
+        """As wide as the longer of its words."""
         metrics = QFontMetrics(self.font())
-        hint = QFontMetrics(self._hint_font).horizontalAdvance(self._key)
+        hint = QFontMetrics(resources.font("caption")).horizontalAdvance(self._key)
         stop = metrics.horizontalAdvance(self.tr("Stop")) + hint + 12
         send = metrics.horizontalAdvance(self.tr("Send"))
         self.setFixedWidth(max(stop, send) + 52)
@@ -290,7 +289,7 @@ class SendButton(Button):
         if not self._hint:
             return
         painter = QPainter(self)
-        painter.setFont(self._hint_font)
+        painter.setFont(resources.font("caption"))
         painter.setPen(resources.colour("text2"))
         place = QRectF(self.rect()).adjusted(12, 0, -12, 0)
         side = Qt.AlignmentFlag.AlignLeft if self._is_mirrored() else Qt.AlignmentFlag.AlignRight

@@ -40,8 +40,8 @@ class Field(QPlainTextEdit):
         self.document().setDocumentMargin(0)
         self.textChanged.connect(self._shorten)
         if lines:
-            self.document().documentLayout().documentSizeChanged.connect(self._fit)
-            self._fit()
+            self.document().documentLayout().documentSizeChanged.connect(self.fit_font)
+            self.fit_font()
 
     def text(self) -> str:
         """What was written, as it was: `toPlainText` makes blanks of no-break spaces."""
@@ -101,7 +101,7 @@ class Field(QPlainTextEdit):
         cursor.removeSelectedText()
         self.shortened.emit()
 
-    def _fit(self, *_: object) -> None:
+    def fit_font(self, *_: object) -> None:
         """As high as its lines, up to those it shows."""
         rows = self._rows()
         full = len(rows) == self._lines
@@ -130,7 +130,7 @@ class Field(QPlainTextEdit):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if self._lines:
-            self._fit()
+            self.fit_font()
 
 
 class Room(QLabel):

@@ -55,6 +55,12 @@ class FindInChat(QObject):
             transcript.reveal_line(body, body.cursorRect(cursor).top())
         return True
 
+    def fit_font(self) -> None:
+        """The bar has another height, and texts that were written anew have no marks."""
+        self.bar.adjustSize()
+        self._place()
+        self.finding.mark()
+
     def _asked(self, text: str, backwards: bool) -> None:
         if text:
             self.go(text, backwards=backwards)

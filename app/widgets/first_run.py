@@ -1,7 +1,14 @@
 """The first screen where there is no model: one offer, and its progress in the same place."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app import resources
 from app.viewmodels import words
@@ -37,7 +44,7 @@ class FirstRun(QWidget):
         bind(alerts, Alerts.current, self.update_alert)
 
     def _build(self) -> None:
-        heading = label(self.tr("Get a model, then ask it something"), "display")
+        heading = label(self.tr("Get a model, then ask it something"), "display", wrap=True)
         about = (
             self.tr("Slipstream runs language models on this computer."),
             self.tr("What you write never leaves it."),
@@ -47,31 +54,34 @@ class FirstRun(QWidget):
         column.addStretch(2)
         column.addWidget(Glyph("mark", "accent", 60), 0, centred)
         column.addSpacing(18)
-        column.addWidget(heading, 0, centred)
+        column.addWidget(heading)
         column.addSpacing(8)
-        for sentence in about:
-            column.addWidget(label(sentence, "reading", "text2"), 0, centred)
+        said = [label(sentence, "reading", "text2", wrap=True) for sentence in about]
+        for sentence in said:
+            column.addWidget(sentence)
+        for shown in (heading, *said):
+            shown.setAlignment(centred)
         column.addSpacing(24)
         column.addLayout(_centred(self._offer()))
         column.addSpacing(16)
         self.broken = label("", "caption", "text2", wrap=True)
-        self.broken.setFixedWidth(WIDTH - 40)
         column.addLayout(_centred(self.broken))
         column.addStretch(3)
+        self.fit_font()
 
     def _offer(self) -> QFrame:
         offer = self._models.starter.offer
         size = words.megabytes(offer.size)
-        card = QFrame()
+        self._card = card = QFrame()
         card.setObjectName("offer")
-        card.setFixedWidth(WIDTH)
         facts = self.tr("{size}, {licence}, runs on any computer")
         inner = QVBoxLayout()
         inner.setContentsMargins(20, 18, 20, 12)
         inner.setSpacing(0)
         inner.addWidget(label(offer.name, "title"))
         inner.addSpacing(2)
-        inner.addWidget(label(facts.format(size=size, licence=offer.licence), "body", "text2"))
+        told = facts.format(size=size, licence=offer.licence)
+        inner.addWidget(label(told, "body", "text2", wrap=True))
         inner.addSpacing(10)
         inner.addWidget(
             label(
@@ -130,8 +140,13 @@ class FirstRun(QWidget):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.get)
         self._stack.addWidget(progress)
-        self._stack.setFixedHeight(round(2.8 * resources.pixels()) + 2)
         return self._stack
+
+    def fit_font(self) -> None:
+        """As wide as in the usual size, and more where the window has it."""
+        self._stack.setFixedHeight(round(2.8 * resources.pixels()) + 2)
+        self._card.setMaximumWidth(resources.scaled(WIDTH))
+        self.broken.setMaximumWidth(resources.scaled(WIDTH - 40))
 
     def update_fetching(self, fetching: Fetching | None) -> None:
         self._stack.setCurrentIndex(0 if fetching is None else 1)
@@ -159,10 +174,20 @@ class FirstRun(QWidget):
 def _centred(widget: QWidget) -> QHBoxLayout:
     """Not by alignment: that would give a widget its hint's height, not its text's."""
     row = QHBoxLayout()
-    row.addStretch()
-    row.addWidget(widget)
-    row.addStretch()
+    row.addStretch(1)
+    row.addWidget(widget, 1000)
+    row.addStretch(1)
     return row
+
+
+def scrolled(screen: FirstRun) -> QScrollArea:
+    """The screen, however low the window and large the font."""
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.setWidget(screen)
+    return area
 
 
 def _way(icon: str, title: str, about: str) -> CardButton:
@@ -172,8 +197,8 @@ def _way(icon: str, title: str, about: str) -> CardButton:
     button.setAccessibleDescription(about)
     said = QVBoxLayout()
     said.setSpacing(1)
-    said.addWidget(label(title))
-    said.addWidget(label(about, "caption", "text2"))
+    said.addWidget(label(title, wrap=True))
+    said.addWidget(label(about, "caption", "text2", wrap=True))
     row = QHBoxLayout(button)
     row.setContentsMargins(20, 9, 20, 9)
     row.setSpacing(14)

@@ -129,6 +129,13 @@ class Footer(QWidget):
         if event.type() == QEvent.Type.LayoutDirectionChange:
             self.place()
 
+    def fit_font(self) -> None:
+        """The room that numbers once took was of another size."""
+        for made in self._labels:
+            made.setMinimumWidth(0)
+            made.setText("")
+        self.update_numbers()
+
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

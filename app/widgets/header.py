@@ -13,6 +13,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QAbstractButton,
     QHBoxLayout,
+    QLabel,
     QPushButton,
     QSizePolicy,
     QVBoxLayout,
@@ -27,12 +28,15 @@ from app.viewmodels.models import Models
 from app.viewmodels.stats import Stats
 from app.widgets import chat_menu
 from app.widgets.chat_title import Title
-from app.widgets.common import ICON, Glyph, IconButton, Label, label, rule, tooltip
+from app.widgets.common import ICON, Glyph, IconButton, Label, bar_height, label, rule, tooltip
 
-HEIGHT = 48
-NAME_WIDTH = 170
-TITLE_WIDTH = 260  # pixels; with less than that the tools are reduced to icons
-LEAST_TITLE = 140  # with less than that, finding is left to the menu
+# Pixels at the usual font size:
+NAME_WIDTH = 170  # of a model's name at most
+LEAST_NAME = 60  # with less than that, the summary says less
+STEP = 5  # by so many pixels a name is shortened
+SPACING = 5
+TITLE_WIDTH = 260  # with less than that the tools are reduced to icons
+LEAST_TITLE = 140  # with less than that, finding is left to the menu, then the summary says less
 
 
 class Header(QWidget):
@@ -75,7 +79,7 @@ class Header(QWidget):
         column.setSpacing(0)
         column.addLayout(row, 1)
         column.addWidget(rule())
-        self.setFixedHeight(HEIGHT)
+        self.fit_font()
 
     def set_tint(self, on: bool) -> None:
         """Show whether drafted text is tinted."""
@@ -101,15 +105,24 @@ class Header(QWidget):
         chat_menu.pop_up(menu, chat_menu.below(self.more, menu))
 
     def _fit(self) -> None:
-        """Reduce the tools where little room is left for the title."""
-        taken = self.seek.width() + self.more.width() + 60
-        if self.summary.isVisibleTo(self):
-            taken += self.summary.width()
-        narrow = self.width() - taken - self.tint.wide_width() < TITLE_WIDTH
+        """Reduce the tools, then the summary, where little room is left for the title."""
+        least, taken = resources.scaled(LEAST_TITLE), self.seek.width() + self.more.width() + 60
+        summed = self.summary.isVisibleTo(self)
+        asked = self.summary.wide_width() if summed else 0
+        left = self.width() - taken - asked
+        narrow = left - self.tint.wide_width() < resources.scaled(TITLE_WIDTH)
         self.tint.set_narrow(narrow)
-        left = self.width() - taken - self.tint.sizeHint().width()
-        self.seek.setVisible(left >= LEAST_TITLE)
+        left -= self.tint.sizeHint().width()
+        self.seek.setVisible(left >= least)
+        if summed:
+            beside = 0 if self.seek.isVisibleTo(self) else self.seek.width()
+            self.summary.fit(asked + min(left + beside - least, 0))
         self._row.setContentsMargins(20 if narrow else 24, 0, 11, 0)
+
+    def fit_font(self) -> None:
+        """Its line goes on beside that of the list of chats."""
+        self.setFixedHeight(bar_height())
+        self._fit()
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.LayoutRequest:
@@ -191,7 +204,8 @@ class Toggle(QAbstractButton):
 
 
 class Summary(QPushButton):
-    """ "Llama 3.1 8B with Llama 3.2 1B | 61 % accepted" as a button."""
+    """ "Llama 3.1 8B with Llama 3.2 1B | 61 % accepted" as a button, or as much of it as there is
+    room for."""
 
     def __init__(self, models: Models, stats: Stats) -> None:
         super().__init__()
@@ -203,8 +217,9 @@ class Summary(QPushButton):
         self._bar = rule(vertical=True)
         row = QHBoxLayout(self)
         row.setContentsMargins(11, 0, 10, 0)
-        row.setSpacing(5)
-        row.addWidget(Glyph("layers", "accent_text"))
+        row.setSpacing(SPACING)
+        self._glyphs = (Glyph("layers", "accent_text"), Glyph("chevron-down"))
+        row.addWidget(self._glyphs[0])
         row.addSpacing(4)
         for widget in (self._target, self._with, self._draft):
             row.addWidget(widget)
@@ -214,7 +229,7 @@ class Summary(QPushButton):
         row.addWidget(self._rate)
         row.addWidget(self._accepted)
         row.addSpacing(4)
-        row.addWidget(Glyph("chevron-down"))
+        row.addWidget(self._glyphs[1])
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         bind(models, Models.loaded, self.update_names)
         bind(models, Models.draft, self.update_names)
@@ -227,22 +242,51 @@ class Summary(QPushButton):
         target = models.target_name or models.loading or self.tr("No model is loaded")
         self._target.show_text(target)
         self._draft.show_text(models.draft_name)
-        for widget in (self._with, self._draft):
-            widget.setVisible(bool(models.draft_name))
         said = self.tr("Target and draft: {target}, {draft}")
-        self.setAccessibleName(said.format(target=target, draft=models.draft_name or "–"))
-        self._resize()
+        told = said.format(target=target, draft=models.draft_name or "–")
+        self.setAccessibleName(told)
+        self.setToolTip(tooltip(told))
+        self.updateGeometry()
 
     def update_rate(self, *_: object) -> None:
         self._rate.setText(self._stats.figures.rate)
-        self._resize()
+        self.updateGeometry()
 
-    def _resize(self) -> None:
-        held = self.layout()
-        assert held is not None
-        held.activate()
+    def wide_width(self) -> int:
+        """How many pixels it takes with all that it says."""
+        return self._width(resources.scaled(NAME_WIDTH), self._parts()[0])
+
+    def fit(self, room: int) -> None:
+        """Be at most `room` pixels wide: shorten the names, then leave out words."""
+        least = resources.scaled(LEAST_NAME)
+        for parts in self._parts():
+            name = resources.scaled(NAME_WIDTH)
+            while name > least and self._width(name, parts) > room:
+                name -= STEP
+            if name > least:
+                break
+        for part in (self._with, self._draft, self._accepted):
+            part.setVisible(part in parts)
+        for held in (self._target, self._draft):
+            held.shorten(name)
         # The style sheet measures a button by its own text, of which this one has none.
-        self.setFixedWidth(held.sizeHint().width() + 2)
+        self.setFixedWidth(self._width(None, parts))
+
+    def _parts(self) -> tuple[tuple[QLabel, ...], ...]:
+        """What it says: all, without a word, and without the draft."""
+        draft = (self._with, self._draft) if self._models.draft_name else ()
+        few = (self._target, self._rate)
+        return (*few, *draft, self._accepted), (*few, *draft), few
+
+    def _width(self, name: int | None, parts: tuple[QLabel, ...]) -> int:
+        """Pixels of it with `parts`, names at most `name` wide each; None: as they are shown."""
+        wide = 2 + 11 + 10 + 3 * 4 + 1 + 2 * SPACING + sum(g.width() for g in self._glyphs)
+        for part in parts:
+            if name is not None and isinstance(part, _Name):
+                wide += SPACING + part.long(name)
+            else:
+                wide += SPACING + part.sizeHint().width()
+        return wide
 
 
 class _Name(Label):
@@ -250,10 +294,18 @@ class _Name(Label):
 
     def __init__(self) -> None:
         super().__init__()
+        self._full = ""
         self.setFont(resources.font("body"))
 
     def show_text(self, text: str) -> None:
+        """Another name."""
+        self._full = text
+
+    def long(self, room: int) -> int:
+        """Pixels that it takes of `room`."""
+        return min(QFontMetrics(self.font()).horizontalAdvance(self._full) + 1, room)
+
+    def shorten(self, room: int) -> None:
+        """Show as much of it as there is room for."""
         metrics = QFontMetrics(self.font())
-        short = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, NAME_WIDTH)
-        self.setText(short)
-        self.setToolTip("" if short == text else tooltip(text))
+        self.setText(metrics.elidedText(self._full, Qt.TextElideMode.ElideMiddle, room))

@@ -11,6 +11,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QWidget
 
 from app.widgets.column import Column, Shown
+from app.widgets.text import Text
 
 MARGIN = 40
 BAR = 10  # width of the scroll bar in the style sheet
@@ -26,6 +27,17 @@ class Anchor:
     bottom: bool = False
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A line that is read: the turn and the text it is in, a position in that text, and so many
+    pixels below the top of the view."""
+
+    id: str
+    text: Text
+    position: int
+    offset: int
+
+
 class KeptScroll(QScrollArea):
     """`following`: the end is kept in view, else the `anchor` in its place."""
 
@@ -37,6 +49,7 @@ class KeptScroll(QScrollArea):
         self.column = column
         self.following = True
         self.anchor: Anchor | None = None
+        self._read: Reading | None = None  # what was at the top before the font changed
         self._holding = False  # the bar is moved to keep something in its place
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -85,6 +98,30 @@ class KeptScroll(QScrollArea):
                 return Anchor(name, top - value)
         return None
 
+    def _reading(self) -> Reading | None:
+        """The first line that is seen, which is not where it was once its font is another."""
+        anchor = None if self.following else self.topmost()
+        if anchor is None:
+            return None
+        shown, top = self.column.turns[anchor.id], self.verticalScrollBar().value()
+        texts = [text for text in shown.findChildren(Text) if text.isVisible()]
+        texts.sort(key=lambda text: text.mapTo(self._page, QPoint()).y())
+        for text in texts:
+            at = text.mapFrom(self._page, QPoint(0, top))
+            if at.y() < text.height() or text is texts[-1]:
+                cursor = text.cursorForPosition(QPoint(0, max(at.y(), 0)))
+                offset = text.cursorRect(cursor).top() - at.y()
+                return Reading(anchor.id, text, cursor.position(), offset)
+        return None
+
+    def _return_to(self, read: Reading) -> None:
+        """Have a line where it was, of the turn that keeps its place from now on."""
+        cursor = read.text.textCursor()
+        cursor.setPosition(min(read.position, read.text.document().characterCount() - 1))
+        shown = self.column.turns[read.id]
+        line = read.text.mapTo(shown, QPoint(0, read.text.cursorRect(cursor).top())).y()
+        self.keep(Anchor(read.id, read.offset - line))
+
     def top_of(self, shown: Shown) -> int:
         """Pixels from the beginning of what is built to a turn."""
         return shown.y() + self.column.y()
@@ -100,6 +137,15 @@ class KeptScroll(QScrollArea):
         bar, page = self.verticalScrollBar(), self.viewport().height()
         bottom = top + part.height() + NEAR - page
         bar.setValue(min(max(bar.value(), bottom), max(top - NEAR, 0)))
+
+    def reveal_caret(self, field: QWidget) -> None:
+        """Scroll no more than it takes to see the caret of `field`, which may be higher than the
+        view."""
+        caret = field.inputMethodQuery(Qt.InputMethodQuery.ImCursorRectangle)
+        top = field.mapTo(self._page, caret.topLeft()).y()
+        bar, page = self.verticalScrollBar(), self.viewport().height()
+        bottom = top + caret.height() + NEAR - page
+        bar.setValue(min(max(bar.value(), bottom), top - NEAR))
 
     def reveal_line(self, part: QWidget, y: int) -> None:
         """Scroll to what is `y` pixels below the top of `part`, unless it is well in view."""
@@ -139,16 +185,18 @@ class KeptScroll(QScrollArea):
         self.hold()
         self.resettled.emit()
 
-    def reveal_caret(self, field: QWidget) -> None:
-        """Scroll no more than it takes to see the caret of `field`, which may be higher than the
-        view."""
-        caret = field.inputMethodQuery(Qt.InputMethodQuery.ImCursorRectangle)
-        top = field.mapTo(self._page, caret.topLeft()).y()
-        bar, page = self.verticalScrollBar(), self.viewport().height()
-        bottom = top + caret.height() + NEAR - page
-        bar.setValue(min(max(bar.value(), bottom), top - NEAR))
-
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.LayoutDirectionChange:
             self._leave_room()
+
+    def note_place(self) -> None:
+        """The fonts are about to change."""
+        self._read = self._reading()
+
+    def fit_font(self) -> None:
+        """What was read is read on."""
+        read, self._read = self._read, None
+        self.settle()
+        if read is not None and read.id in self.column.turns:
+            self._return_to(read)

@@ -114,6 +114,9 @@ class MemoryPanel(QWidget):
         super().resizeEvent(event)
         self._turn_head()
 
+    def fit_font(self) -> None:
+        self.update_view(self._fitting.view)
+
     def update_view(self, view: View | None) -> None:
         """Draw what is known now."""
         self.setVisible(view is not None)
@@ -168,6 +171,7 @@ class MemoryPanel(QWidget):
         self.slider.blockSignals(False)
         self.slider.show_longest(None if view.longest is None else view.longest // STEP)
         # as wide as its longest value, so that the slider stays under the pointer
+        self._tokens.setMinimumWidth(0)
         self._tokens.setText(words.tokens(view.limit))
         self._tokens.setMinimumWidth(self._tokens.sizeHint().width())
         self._tokens.setText(words.tokens(view.context))

@@ -25,6 +25,10 @@ class PagedText(Text):
 
     def show_plain(self, text: str) -> None:
         super().show_plain(text)
+        self.fit_font()
+
+    def fit_font(self) -> None:
+        """How wide it would be is asked of Qt, which takes its time for a long text."""
         document = self.document()
         document.setTextWidth(-1)
         short = document.characterCount() < SHORT

@@ -28,7 +28,7 @@ from app.widgets.text_box import TextBox
 from engine.api import Sampling
 
 WIDTH = 640
-HEAD = 24  # pixels, of the line over a field
+HEAD = 24  # pixels at the usual font size, of the line over a field
 APPLY_MS = 400
 MAX_STOP = 2_000  # characters of all stop strings
 
@@ -74,12 +74,17 @@ class SamplingFlyout(Flyout):
         self.again.setToolTip(self.tr("Answer with the seed of the last answer"))
         self.again.clicked.connect(self._same_again)
         self.knobs[-1].add_button(self.again)
-        self.again.setFixedHeight(HEAD)
         self._stops = TextBox(self.tr("Stop strings, one a line"), 2, most=MAX_STOP, code=True)
         self.stop = self._stops.edit
         self.stop.textChanged.connect(self._changed)
         self._told = label("", "caption", "text2", wrap=True)
         self._build()
+
+    def fit_font(self) -> None:
+        """Two lines are kept free, so that a sentence moves nothing."""
+        self._told.setMinimumHeight(2 * QFontMetrics(self._told.font()).lineSpacing())
+        for widget in (self.again, self._stop_name):
+            widget.setFixedHeight(resources.scaled(HEAD))
 
     def _build(self) -> None:
         grid = QGridLayout()
@@ -92,14 +97,12 @@ class SamplingFlyout(Flyout):
             grid.addWidget(knob, number // 2, number % 2, Qt.AlignmentFlag.AlignTop)
         stop = QVBoxLayout()
         stop.setSpacing(0)
-        name = label(self.tr("Stop strings, one a line"), "section", "text2")
-        name.setFixedHeight(HEAD)
-        stop.addWidget(name)
+        self._stop_name = label(self.tr("Stop strings, one a line"), "section", "text2")
+        stop.addWidget(self._stop_name)
         stop.addWidget(self._stops)
         stop.addStretch()
         grid.addLayout(stop, len(self.knobs) // 2, 1)
-        # Two lines are kept free, so that a sentence moves nothing.
-        self._told.setMinimumHeight(2 * QFontMetrics(self._told.font()).lineSpacing())
+        self.fit_font()
         self._told.setAlignment(Qt.AlignmentFlag.AlignTop)
         side = QVBoxLayout()
         side.setSpacing(8)
@@ -214,9 +217,9 @@ class Knob(QWidget):
             size=HEAD - 4,
         )
         self.reset.clicked.connect(lambda: self.set_text(""))
-        name = label(setting.name, "section", "text2")
+        self._name = name = label(setting.name, "section", "text2")
         name.setBuddy(self.field)
-        name.setFixedHeight(HEAD)
+        self.fit_font()
         self.setToolTip(tooltip(setting.about))
         self._head = QHBoxLayout()
         self._head.setSpacing(2)
@@ -231,6 +234,10 @@ class Knob(QWidget):
         column.setSpacing(0)
         column.addLayout(self._head)
         column.addWidget(self.field)
+
+    def fit_font(self) -> None:
+        """All heads are of one height."""
+        self._name.setFixedHeight(resources.scaled(HEAD))
 
     def add_button(self, button: Button) -> None:
         """One more at the right of the name."""

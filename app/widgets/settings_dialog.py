@@ -64,11 +64,18 @@ class SettingsDialog(QDialog):
         super().__init__(parent)
         self.controls: dict[str, Select | Tick] = {}
         self._choices: list[_Choice] = []
+        self._grids: list[QGridLayout] = []
         self.setWindowTitle(self.tr("Settings"))
         self.setMinimumHeight(320)
         self.resize(WIDTH, HEIGHT)
         self._build()
+        self.fit_font()
         self.show_settings(settings)
+
+    def fit_font(self) -> None:
+        """Beside the choices there is room for some words."""
+        for grid in self._grids:
+            grid.setColumnMinimumWidth(0, LABEL * resources.pixels())
 
     def _build(self) -> None:
         held = QWidget()
@@ -101,7 +108,7 @@ class SettingsDialog(QDialog):
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(0)
         grid.setColumnStretch(0, 1)
-        grid.setColumnMinimumWidth(0, LABEL * resources.pixels())
+        self._grids.append(grid)
         grid.addWidget(label(_tr(name), "section", "text3"), 0, 0, 1, 2)
         for entry in entries:
             self._add(grid, entry)

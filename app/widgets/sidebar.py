@@ -14,7 +14,8 @@ from app.widgets.draft_picker import DraftPicker
 from app.widgets.memory_panel import MemoryPanel
 from app.widgets.target_picker import TargetPicker
 
-WIDTH = 352
+WIDTH = 352  # pixels at least
+EMS = 18  # times the font's size
 LEFT = 16  # pixels before the sections
 RIGHT = 15  # pixels beside the sections, where there is no scroll bar
 SETTLED = 800  # milliseconds after which no more room is made for the ways out
@@ -31,7 +32,6 @@ class Sidebar(QWidget):
         super().__init__()
         self.setObjectName("sidebar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setFixedWidth(WIDTH)
         self.target = TargetPicker(models)
         self.drafts = DraftPicker(models)
         self.memory = MemoryPanel(models.memory, models.choose_context)
@@ -79,6 +79,7 @@ class Sidebar(QWidget):
         outer.setSpacing(0)
         outer.addWidget(rule(vertical=True))
         outer.addLayout(whole)
+        self.setFixedWidth(WIDTH)
 
     def _make_room(self, _: int, most: int) -> None:
         """The scroll bar takes its place from the margin, so that nothing moves for it."""

@@ -28,16 +28,20 @@ class NamedButton(Button):
 
     def __init__(self, icon: str, what: str) -> None:
         super().__init__("", icon=icon, kind="flat")
-        self._what = what
+        self._what, self._name = what, ""
         self.setProperty("tone", "text2")
 
     def show_name(self, name: str) -> None:
         """Another name; all of it is in the tooltip."""
+        self._name = name
         metrics = QFontMetrics(self.font())
         room = NAME_WIDTH * resources.pixels()
         self.set_words(metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, room))
         self.setAccessibleName(f"{self._what}: {name}")
         self.setToolTip(tooltip(f"{self._what}: {name}"))
+
+    def fit_font(self) -> None:
+        self.show_name(self._name)
 
 
 class SystemPrompt(NamedButton):
@@ -74,11 +78,14 @@ class PromptFlyout(Flyout):
         self.box = TextBox(
             self.tr("System prompt of this chat"), LINES, most=MAX_CHARACTERS, grows=True
         )
-        self.box.setMinimumWidth(TEXT_WIDTH * resources.pixels())
         self.edit = self.box.edit
         self.edit.setPlaceholderText(self.tr("What the model is told before this chat begins"))
         self.edit.textChanged.connect(self._changed)
         self._build()
+        self.fit_font()
+
+    def fit_font(self) -> None:
+        self.box.setMinimumWidth(TEXT_WIDTH * resources.pixels())
 
     def _build(self) -> None:
         text = QVBoxLayout()

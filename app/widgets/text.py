@@ -158,10 +158,20 @@ class Answer(Text):
 
     def redraw(self) -> None:
         """Write everything again, in other colours or another size."""
+        selected = self.textCursor()
+        anchor, position = selected.anchor(), selected.position()
         source, self._source = self._source, ""
+        while self._copies:
+            self._copies.pop().deleteLater()
         self.clear()
         self._restart()
         self._write(source, not self._growing)
+        self._reselect(anchor, position)
+
+    def fit_font(self) -> None:
+        """The fonts stand in the document, piece by piece."""
+        if self._source:
+            self.redraw()
 
     def _restart(self) -> None:
         self._writer = Writer(self.document())

@@ -21,15 +21,20 @@ class TextBox(QFrame):
         self.edit = Field(resources.code_font() if code else resources.font("body"), most=most)
         self.edit.setAccessibleName(name)
         self.edit.installEventFilter(self)
-        height = lines * QFontMetrics(self.edit.font()).lineSpacing() + 2
-        self.edit.setMinimumHeight(height)
-        if not grows:
-            self.edit.setMaximumHeight(height)
+        self._lines, self._grows = lines, grows
+        self.fit_font()
         column = QVBoxLayout(self)
         column.setContentsMargins(9, 6, 3, 6)
         column.addWidget(self.edit)
         column.addWidget(Room(self.edit))
         self.setFocusProxy(self.edit)
+
+    def fit_font(self) -> None:
+        """As high as its lines."""
+        height = self._lines * QFontMetrics(self.edit.font()).lineSpacing() + 2
+        self.edit.setMinimumHeight(height)
+        if not self._grows:
+            self.edit.setMaximumHeight(height)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):

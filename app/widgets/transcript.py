@@ -268,6 +268,10 @@ class Transcript(KeptScroll):
         if questions:
             questions[-1].body.setFocus()
 
+    def fit_font(self) -> None:
+        super().fit_font()
+        self.search.fit_font()
+
     # Qt
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -5,7 +5,6 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication
 
-from app import resources
 from app.widgets import chat_column, sidebar
 from app.window import LEAST, LIST, SIDE
 from tests.fakes import ScriptedSession, chunks_of
@@ -65,11 +64,9 @@ def test_they_stop_where_a_part_would_be_too_narrow_or_too_wide(qtbot, window, w
     drag(qtbot, window.list_border, wider)
     drag(qtbot, window.side_border, wider)
     list_width, chat, side_width = widths(window)
-    most = max(1.0, resources.pixels() / 13)
-    if wider < 0:
-        assert (list_width, side_width) == (LIST.least, SIDE.least)
-    else:
-        assert (list_width, side_width) == (round(400 * most), round(480 * most))
+    far = "least" if wider < 0 else "most"
+    assert list_width == LIST.grown(getattr(LIST, far))
+    assert side_width == SIDE.grown(getattr(SIDE, far))
     assert chat >= LEAST
 
 

@@ -8,7 +8,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible, QTextCursor
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app import resources
 from app.chats.conversation import Choices
 from app.viewmodels.turns import Turn
 from app.widgets.bubble import Bubble
@@ -440,38 +439,3 @@ def test_every_control_has_a_name(qtbot, chat, transcript):
 def test_the_widgets_are_of_the_right_kind(chat, transcript):
     chat.show_chat(pairs(1))
     assert [type(shown) for shown in transcript._turns.values()] == [Bubble, AnswerTurn]
-
-
-@pytest.mark.parametrize("percent", [100, 200])
-def test_a_long_message_is_edited_with_the_caret_in_sight(qtbot, chat, transcript, percent):
-    resources.apply_theme(QApplication.instance(), "light", percent=percent)
-    try:
-        transcript.resize(800, 360)
-        long = "\n".join(f"line {n} of a long message" for n in range(300))
-        chat.show_chat([question(0, long), answer(0, "Yes."), *pairs(3)])
-        filled(qtbot, transcript)
-        transcript.show_turn("q0")
-        bubble = transcript._turns["q0"]
-        bubble.pencil.click()
-        qtbot.wait(20)
-        field, view = bubble.editor.field, transcript.viewport()
-
-        def caret_is_seen():
-            caret = field.cursorRect()
-            inside = field.viewport().rect().contains(caret)
-            return inside and view.rect().contains(field.viewport().mapTo(view, caret.center()))
-
-        assert caret_is_seen()
-        bar = transcript.verticalScrollBar()
-        at = bar.value()
-        qtbot.keyClicks(field, "and this")
-        qtbot.wait(20)
-        assert caret_is_seen()
-        assert bar.value() == at
-        qtbot.keyClick(field, Qt.Key.Key_Home, Qt.KeyboardModifier.ControlModifier)
-        assert caret_is_seen()
-        for _ in range(20):
-            qtbot.keyClick(field, Qt.Key.Key_Down)
-            assert caret_is_seen()
-    finally:
-        resources.apply_theme(QApplication.instance(), "light", percent=100)

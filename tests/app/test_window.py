@@ -260,10 +260,9 @@ def test_a_models_name_is_never_markup(qtbot, open_program):
     assert shown.textFormat() is Qt.TextFormat.PlainText
     choices = window.sidebar.target.choices
     assert name in choices.model().index(0, 0).data()
-    shown.show_text(name * 9)
     window.sidebar.target._name.show_text(name * 9)
     tips = [
-        shown.toolTip(),
+        window.header.summary.toolTip().replace("Target and draft: ", ""),
         window.sidebar.target._name.toolTip(),
         choices.model().index(0, 0).data(Qt.ItemDataRole.ToolTipRole),
     ]
