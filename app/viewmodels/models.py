@@ -483,6 +483,7 @@ class Models(QObject):
     def _show_running(self) -> None:
         """How target and draft run, and how else they could."""
         loaded, settings = self.loaded, self.settings
+        self._pairs.show(self._draft_as_wanted(self.draft))
         if loaded is None:
             return
         chosen, speeds = self._chosen_precision, settings.speeds
@@ -498,7 +499,6 @@ class Models(QObject):
             if info is not None
             else ()
         )
-        self._pairs.show(self._draft_as_wanted(self.draft))
 
     def _sampled(self, rooms: object) -> None:
         """What the devices have free now."""

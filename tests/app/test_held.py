@@ -9,7 +9,7 @@ from app.viewmodels.pairs import Asked
 from engine.fit import GIB, Room
 from engine.library.scan import Entry
 from tests.app.test_drafts import SIZES, Sized, free, row, shelf_of
-from tests.fakes import DRAFT, TARGET, info
+from tests.fakes import DRAFT, TARGET, FakeShelf, info
 
 LARGE = Path("/models/large")
 LITTLE = 0.3  # GiB beside the target: too little for the draft and its cache
@@ -49,6 +49,22 @@ def test_a_draft_that_does_not_fit_waits_for_the_user(qtbot, program, session):
     assert session.choices == [*before, DRAFT]
     assert not program.models.memory.view.waits
     assert not panel.load_anyway.isVisibleTo(panel)
+
+
+def test_a_first_target_that_does_not_fit_is_shown_with_what_can_be_done(qtbot, open_program):
+    session, shelf = Sized(), FakeShelf([])
+    program = open_program(session, shelf, wait=False)
+    qtbot.waitUntil(lambda: program.models.first_run)
+    program.worker.sampled.disconnect(program.models._sampled)
+    free(program, LITTLE)
+    shelf.found.append(Entry("Large", LARGE, replace(info(LARGE, 70_000_000_000), **SIZES), None))
+    program.models.start()
+    qtbot.waitUntil(lambda: program.models.memory.view is not None)
+    assert (program.models.memory.view.word, program.models.memory.view.waits) == ("no", True)
+    assert session.loads == []
+    program.models.load_anyway()
+    qtbot.waitUntil(lambda: session.loads == [LARGE])
+    settled(qtbot, program)
 
 
 def test_a_draft_that_fits_is_loaded_at_once(qtbot, program):
