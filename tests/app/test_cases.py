@@ -3,21 +3,28 @@ to say."""
 
 import gc
 import itertools
+import json
 import logging
+import subprocess
+import sys
 import threading
 import time
 import weakref
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 
+import psutil
 import pytest
 import torch
 from PySide6.QtCore import Qt
 
-from app import resources, start
+from app import paths, resources, settings, start
 from app.chats import exchange
 from app.chats.store import Store
+from app.settings import Settings
 from engine.api import Finish
 from engine.tokenizer import FOLDED
 from tests.folders import CHATML, IM_END, IM_START
@@ -254,13 +261,15 @@ def test_odd_characters_survive_all_and_act_nowhere(qtbot, opened, tmp_path, cap
     program = opened(Speaker())
     window = program.window
     window.chats.column.search.setText("def")
-    qtbot.waitUntil(lambda: any(line.around for line in program.conversations.lines))
-    with qtbot.waitSignal(program.chat.opened):
+    qtbot.waitUntil(
+        lambda: any(line.around for line in program.conversations.lines), timeout=30_000
+    )
+    with qtbot.waitSignal(program.chat.opened, timeout=30_000):
         qtbot.keyClick(window.chats.column.search, Qt.Key.Key_Return)
     assert last(program).body.toPlainText() == shown
     assert program.chat.turns[-1].text == ODD
     for name, form in (("chats.json", "json"), ("chats.md", "markdown")):
-        with qtbot.waitSignal(program.history.exported):
+        with qtbot.waitSignal(program.history.exported, timeout=30_000):
             program.conversations.export(None, tmp_path / name, form)
         ((_, entries),) = exchange.read(tmp_path / name)
         assert entries[-1].text.strip() == ODD.strip()
@@ -308,8 +317,8 @@ def test_memory_that_runs_out_is_given_back_and_the_chat_goes_on(qtbot, opened):
 class Jumping:
     """A clock of the day that is set to another time with each look; all else is the module's."""
 
-    def __init__(self, *times):
-        self._times = itertools.cycle(times)
+    def __init__(self, times):
+        self._times = iter(times)
 
     def time(self):
         return next(self._times)
@@ -319,13 +328,13 @@ class Jumping:
 
 
 def test_order_and_speeds_do_not_follow_a_clock_that_jumps(qtbot, opened, monkeypatch):
-    """PER-3: set back by two hours, then to 1970."""
+    """PER-3: set to 1970 after the first answer, and back with each look."""
     noon = datetime(2026, 11, 18, 12).timestamp()
-    clock = Jumping(noon, noon + 60, noon - 7_200, noon - 7_140, 60.0, 120.0)
+    clock = Jumping(itertools.chain((noon, noon + 60), itertools.count(7_200.0, -1.0)))
     for module in ("engine.session", "engine.decode", "app.viewmodels.chat"):
         monkeypatch.setattr(f"{module}.time", clock)
     monkeypatch.setattr(start, "Store", partial(Store, clock=clock.time))
-    session = Speaker(*map(spoken, ("one", "two", "three")))
+    session = Speaker(*map(spoken, ("one", "two", "tree", "three")))
     program = opened(session)
     program.chat._clock = clock.time
     for question in "abc":
@@ -333,6 +342,9 @@ def test_order_and_speeds_do_not_follow_a_clock_that_jumps(qtbot, opened, monkey
         usage = program.chat.turns[-1].usage
         assert 0 < usage.tokens_per_second < 1e6
         assert usage.time_to_first_token > 0
+    with qtbot.waitSignal(program.chat.answered, timeout=30_000):
+        program.chat.regenerate(program.chat.turns[-1].id)
+    versions = program.chat.turns[-1].versions
     said = ["a", "one", "b", "two", "c", "three"]
     told = session.told()
     places = [told.index(f"\n{text}<|im_end|>") for text in said[:-1]]
@@ -342,13 +354,86 @@ def test_order_and_speeds_do_not_follow_a_clock_that_jumps(qtbot, opened, monkey
 
     session = Speaker(spoken("four"))
     program = opened(session)
-    qtbot.waitUntil(lambda: bool(program.conversations.lines))
+    qtbot.waitUntil(lambda: bool(program.conversations.lines), timeout=30_000)
     (line,) = [line for line in program.conversations.lines if line.id]
-    with qtbot.waitSignal(program.chat.opened):
+    with qtbot.waitSignal(program.chat.opened, timeout=30_000):
         program.conversations.open(line.id)
     shown = [one.body.toPlainText() for one in program.window.transcript._turns.values()]
     assert shown == said
+    assert program.chat.turns[-1].versions == versions
     ask(qtbot, program, "d")
     told = session.told()
     places = [told.index(f"\n{text}<|im_end|>") for text in [*said, "d"]]
     assert places == sorted(places)
+
+
+# Closing
+
+IN_MID_ANSWER = """
+import json, sys, time
+from dataclasses import replace
+from pathlib import Path
+import psutil
+from app import paths, start
+from app.viewmodels.shelf import Shelf, guidance_table
+from engine.api import Sampling
+from engine.library.index import Index
+
+folder = Path(sys.argv[1])
+shelf = Shelf([folder], folder, guidance_table(), Index(paths.index_file()))
+program = start.build(["x"], shelf=shelf)
+chat, said = program.chat, {}
+never = Sampling(seed=1, max_tokens=400, logit_bias={259: -100.0})
+
+def ask(*_):
+    if chat.can_send and not chat.turns:
+        chat.choose(replace(chat.choices, sampling=never))
+        chat.send("hi")
+
+def close(turn):
+    if turn.usage.tokens >= 50 and "began" not in said:
+        said.update(began=time.monotonic(), answering=chat.answering)
+        said["children"] = [child.pid for child in psutil.Process().children(recursive=True)]
+        program.window.close()
+
+program.models.settled.connect(ask)
+chat.turn_grew.connect(close)
+program.window.show()
+program.begin()
+code = start.leave(program, program.app.exec())
+said.update(took=time.monotonic() - said.pop("began"), text=chat.turns[-1].text)
+print(json.dumps(said))
+sys.exit(code)
+"""
+
+
+def has_ended(process):
+    try:
+        return psutil.Process(process).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_a_process_closed_in_mid_answer_saves_it_and_is_gone(qtbot, folders):
+    """SRV-2 b, with the session that the program makes for itself."""
+    target = str(folders / "plain" / "Tiny")
+    kept = Settings(target=target, precisions={target: "fp32"})
+    settings.save(kept, paths.ensure(paths.config_folder()))
+    done = subprocess.run(
+        [sys.executable, "-c", IN_MID_ANSWER, str(folders / "plain")],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["answering"]
+    assert said["took"] < 2
+    qtbot.waitUntil(lambda: all(map(has_ended, said["children"])), timeout=5_000)
+    with closing(Store(paths.history_file())) as store:
+        (chat,) = store.chats()
+        answer = store.entries(chat.id)[-1]
+    assert answer.text == said["text"] != ""
+    assert answer.facts.finish is Finish.CANCELLED
