@@ -439,13 +439,14 @@ def test_a_long_line_of_thinking_blocks_nothing_and_leaves_the_selection(qtbot, 
     chosen.movePosition(chosen.MoveOperation.End, chosen.MoveMode.KeepAnchor)
     shown._text.setTextCursor(chosen)
     selected = chosen.selectedText()
-    qtbot.wait(1)
-    for _ in range(100):
+    qtbot.waitExposed(area)
+    qtbot.wait(50)  # laid out beside the scroll bar
+    for at in range(100):
         began = time.thread_time()
         turn.reasoning += (kind * 100)[:100]
         shown.show_turn(turn)
         qtbot.wait(1)
-        assert time.thread_time() - began < 0.1
+        assert time.thread_time() - began < 0.1, at
     assert shown._text.textCursor().selectedText() == selected
     told = shown._text.document().toRawText().replace("\u2029", "")
     assert told == turn.reasoning
