@@ -34,6 +34,12 @@ _ROLE_LINE = re.compile(r"## (System|User|Assistant)(?: · (.*))?")
 _OURS = re.compile(rf"(\\*)(?:## (?:System|User|Assistant)\b|{re.escape(THINKING)})")
 # With a role's heading after it, such a last line would begin another chat.
 _OURS_LAST = re.compile(rf"(\\*)(?:## (?:System|User|Assistant)\b|{re.escape(THINKING)}|# )")
+# Control characters but tab and line end would act in a terminal. They are written as JSON writes
+# them, and what looks like that with every backslash twice.
+_CONTROLS = re.compile(
+    r"(\\*)([\0-\x08\x0b-\x1f\x7f-\x9f]|u00(?:0[0-8b-f]|1[0-9a-f]|7f|[89][0-9a-f]))"
+)
+_LATE = re.compile(r"[\x7f-\x9f]")  # those that JSON leaves as they are
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
@@ -111,7 +117,8 @@ def _write_json(file: IO[str], talks: Iterable[Talk]) -> int:
     count = 0
     for count, talk in enumerate(talks, 1):
         file.write(",\n" if count > 1 else "\n")
-        file.write(plain.dump(_chat_out(*talk)))
+        written = plain.dump(_chat_out(*talk))
+        file.write(_LATE.sub(lambda found: f"\\u{ord(found[0]):04x}", written))
     file.write("\n]}\n")
     return count
 
@@ -249,17 +256,42 @@ def title(text: str) -> str:
     return " ".join(plain.sound(text).split())[:TITLE_LENGTH]
 
 
+def _shown(text: str) -> str:
+    """`text` with control characters as visible marks, which `_hidden` takes back."""
+
+    def mark(found: re.Match[str]) -> str:
+        before, what = found[1] * 2, found[2]
+        if len(what) == 1:
+            return f"{before}\\u{ord(what):04x}"
+        return before + what
+
+    return _CONTROLS.sub(mark, text)
+
+
+def _hidden(text: str) -> str:
+    """The text of which `_shown` made `text`."""
+
+    def sign(found: re.Match[str]) -> str:
+        before, what = found[1], found[2]
+        if len(what) == 1:
+            return found[0]
+        half = before[: len(before) // 2]
+        return half + (chr(int(what[1:], 16)) if len(before) % 2 else what)
+
+    return _CONTROLS.sub(sign, text)
+
+
 def _write_markdown(file: IO[str], talks: Iterable[Talk]) -> int:
     count = 0
     for count, (chat, entries) in enumerate(talks, 1):
         file.write("\n" if count > 1 else "")
-        file.write(f"# {title(chat.title) or 'Chat'}\n")
+        file.write(f"# {_shown(title(chat.title)) or 'Chat'}\n")
         if chat.choices.system:
             entries = [Entry("", chat.id, None, "system", chat.choices.system), *branch(entries)]
         else:
             entries = branch(entries)
         for entry in entries:
-            file.write(f"\n{markdown(entry)}\n")
+            file.write(f"\n{_shown(markdown(entry))}\n")
     return count
 
 
@@ -302,7 +334,7 @@ def _closed(text: str) -> str:
 
 def _from_markdown(text: str) -> Iterator[Talk]:
     """The chats of our own Markdown. Raises EngineError."""
-    lines = text.replace("\r\n", "\n").split("\n")
+    lines = _hidden(text.replace("\r\n", "\n")).split("\n")
     starts = [i for i in range(len(lines)) if _starts_chat(lines, i)]
     if len(starts) > MOST_CHATS:
         raise _wrong("it has too many chats")

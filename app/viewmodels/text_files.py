@@ -19,6 +19,20 @@ MAX_BYTES = 2_000_000
 MAX_NAME = 120  # characters
 MOST_HIGH = 0.3  # of the bytes beyond ASCII in text of the older one-byte encodings
 
+FEW = 8  # of them, in a text too short for a share
+
+# What begins so is no text, though little in it may say so.
+_HEADS = (
+    b"%PDF-",
+    b"GIF87a",
+    b"GIF89a",
+    b"\xff\xd8\xff",
+    b"PK\3\4",
+    b"\x1f\x8b",
+    b"Rar!\x1a",
+    b"\x7fELF",
+)
+
 # UTF-32 first: its mark begins with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -71,6 +85,8 @@ def read(path: Path) -> Attachment | Refusal:
 
 def decoded(data: bytes) -> str | None:
     """`data` as text with \\n at the line ends; None where it is none."""
+    if data.startswith(_HEADS):
+        return None
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
     try:
         text = data.decode(encoding)
@@ -88,7 +104,7 @@ def decoded(data: bytes) -> str | None:
 
 def _looks_like_text(data: bytes) -> bool:
     high = len(data) - len(data.decode("ascii", "ignore"))
-    return data.translate(None, _CONTROLS) == data and high <= MOST_HIGH * len(data)
+    return data.translate(None, _CONTROLS) == data and high <= max(MOST_HIGH * len(data), FEW)
 
 
 def plain_name(name: str) -> str:

@@ -38,6 +38,7 @@ from app.widgets.writer import CARD_PADDING, INDENT, Card, Mark, Writer, card_he
 # Below this length (characters) the tail is parsed with every piece.
 SHORT_TAIL = 1_500
 TAIL_GROWTH = 1.2
+LONGEST = 5_000  # characters in a line of plain text
 NEW_COPIES = 3  # buttons that are made at once
 OPENED = ("http", "https", "mailto")
 
@@ -63,16 +64,31 @@ class Text(QTextBrowser):
         self.document().documentLayout().documentSizeChanged.connect(self._fit)
         self.anchorClicked.connect(self.follow)
         self.ringed = False
+        self._plain, self._column = "", 0  # what is shown; characters in its last line
 
     def show_plain(self, text: str) -> None:
-        """Show `text` as it is."""
+        """Show `text` as it is. Where it only grew, what was there is left alone, and a selection
+        in it."""
         _in_gui_thread()
-        shown = legible(text)
-        longest = max(map(len, shown.split("\n")))
-        # Qt lays out a line in quadratic time; a very long one is broken for the eye only.
-        if longest > 5_000:
-            shown = "\n".join(_broken(line) for line in shown.split("\n"))
-        self.setPlainText(shown)
+        shown, grew = self._plain, bool(self._plain) and text.startswith(self._plain)
+        self._plain = text
+        if not grew:
+            self.setPlainText(self._broken(text, 0))
+        elif text != shown:
+            kept = self.textCursor()
+            kept.setKeepPositionOnInsert(True)  # nothing new joins a selection of all
+            end = QTextCursor(self.document())
+            end.movePosition(QTextCursor.MoveOperation.End)
+            end.insertText(self._broken(text[len(shown) :], self._column))
+            self.setTextCursor(kept)
+
+    def _broken(self, text: str, column: int) -> str:
+        """`text` as it can be seen, after a line of `column` characters. Qt lays out a line in
+        quadratic time; a very long one is broken for the eye only."""
+        lines = (" " * column + legible(text)).split("\n")
+        pieces = [line[at : at + LONGEST] for line in lines for at in _steps(len(line))]
+        self._column = len(pieces[-1])
+        return "\n".join(pieces)[column:]
 
     def follow(self, url: QUrl, opener: Callable[[QUrl], object] | None = None) -> None:
         """Open a web or mail address outside; nothing else is opened by anything."""
@@ -461,8 +477,8 @@ def _without(returns: list[int], told: Round, at: int) -> Round:
     return replace(told, runs=tuple(runs))
 
 
-def _broken(line: str) -> str:
-    return "\n".join(line[i : i + 5_000] for i in range(0, max(len(line), 1), 5_000))
+def _steps(length: int) -> range:
+    return range(0, max(length, 1), LONGEST)
 
 
 def _in_gui_thread() -> None:

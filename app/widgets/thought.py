@@ -5,14 +5,12 @@ never folds or unfolds it.
 """
 
 from PySide6.QtCore import QEasingCurve, QEvent, QPropertyAnimation, Qt
-from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QStyle, QVBoxLayout, QWidget
 
 from app import resources
 from app.viewmodels import words
 from app.viewmodels.turns import Turn
 from app.widgets.common import Button, label
-from app.widgets.markdown import legible
 from app.widgets.text import Text
 
 FOLD_MS = 120
@@ -68,7 +66,7 @@ class Thought(QWidget):
         self._tokens.setText(words.tokens(count) if count and not turn.running else "")
         self._shown = turn.reasoning
         if self._fold.isChecked():
-            self._write()
+            self._text.show_plain(self._shown)
 
     def _words(self, turn: Turn) -> str:
         if turn.thinking is not None:
@@ -76,21 +74,10 @@ class Thought(QWidget):
             return self.tr("Thought for {time}").format(time=spent)
         return self.tr("Thinking") if turn.running else self.tr("Stopped while thinking")
 
-    def _write(self) -> None:
-        """Add what is new; what was there, and a selection in it, is left alone."""
-        written = self._text.toPlainText()
-        shown = legible(self._shown)
-        if not written or not shown.startswith(written):
-            self._text.show_plain(self._shown)
-            return
-        cursor = QTextCursor(self._text.document())
-        cursor.movePosition(QTextCursor.MoveOperation.End)
-        cursor.insertText(shown[len(written) :])
-
     def _toggle(self, open_: bool) -> None:
         self._dress()
         if open_:
-            self._write()
+            self._text.show_plain(self._shown)
             # It was never laid out in this width: its height is not known before.
             self._text.document().setTextWidth(self.width() - INDENT)
         low, high = 0, self._room.sizeHint().height()

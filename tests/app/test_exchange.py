@@ -118,6 +118,10 @@ text
 ## Userland
 \\# x
 a\0b
+\\u001b
+\\\\u001b and \\\x1b
+\x9b31m\x7f
+c\r
 \x1b[0m\u2028
 *Attached: x*"""
 lines = st.sampled_from(LINES.split("\n"))
@@ -138,6 +142,23 @@ def test_markdown_comes_back_whatever_the_texts_look_like(tmp_path_factory, text
     exchange.save(file, talks, "markdown")
     found = exchange.read(file)
     assert [anonymous(talk) for talk in found] == [anonymous(talk) for talk in talks]
+
+
+@pytest.mark.parametrize("form", ["markdown", "json"])
+def test_nothing_in_an_export_acts_in_a_terminal(file, form):
+    odd = "\x1b[31mred\x1b[0m \x1b]52;c;QUJD\x07end a\0b \x9b31m \x7f\r!"
+    entries = [
+        Entry("q", "c", None, "user", odd, (Attachment(odd, odd),)),
+        Entry("a", "c", "q", "assistant", odd, reasoning=odd, facts=Facts(model=odd)),
+    ]
+    talk = (ChatRecord("c", odd, choices=Choices(odd)), entries)
+    exchange.save(file, [talk], form)
+    raw = file.read_bytes().decode()
+    assert not set(raw) & {chr(c) for c in (*range(9), *range(11, 32), *range(127, 160))}
+    assert "\\u001b[31mred" in raw
+    ((chat, found),) = exchange.read(file)
+    assert all(entry.text.endswith(odd) for entry in found)
+    assert (found[1].reasoning, chat.choices.system) == (odd, odd)
 
 
 @pytest.mark.parametrize("opened", ["```python\nx", "~~~\n```", "```\na\n```\n````x\n```"])

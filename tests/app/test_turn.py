@@ -1,11 +1,12 @@
 """One message: what it shows, what can be done with it, and by which keys."""
 
+import time
 from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QFont, QGuiApplication
-from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QScrollArea, QVBoxLayout, QWidget
 
 from app import resources
 from app.chats.conversation import Attachment
@@ -14,6 +15,7 @@ from app.viewmodels.turns import Turn
 from app.widgets.answer_menu import answer_menu
 from app.widgets.bubble import Bubble
 from app.widgets.footer import LINE, figures
+from app.widgets.text import Text
 from app.widgets.thought import Thought
 from app.widgets.turn import AnswerTurn
 from engine.api import Chunk, Finish, Usage
@@ -394,6 +396,38 @@ def test_the_users_toggle_survives_streaming(qtbot, thought):
     turn.reasoning += "more"
     thought.show_turn(turn)
     assert thought._room.isHidden()
+
+
+@pytest.mark.parametrize("kind", ["a", "word ", "a\u00a0b "])
+def test_a_long_line_of_thinking_blocks_nothing_and_leaves_the_selection(qtbot, kind):
+    area, shown = QScrollArea(), Thought(unfolded=True)
+    area.setWidgetResizable(True)
+    area.setWidget(shown)
+    qtbot.addWidget(area)
+    area.resize(700, 400)
+    area.show()
+    turn = answer("", reasoning=(kind * 190_000)[:190_000], running=True)
+    shown.show_turn(turn)
+    chosen = shown._text.textCursor()
+    chosen.setPosition(40)
+    chosen.movePosition(chosen.MoveOperation.End, chosen.MoveMode.KeepAnchor)
+    shown._text.setTextCursor(chosen)
+    selected = chosen.selectedText()
+    qtbot.waitExposed(area)
+    qtbot.wait(50)  # laid out beside the scroll bar
+    for at in range(100):
+        began = time.thread_time()
+        turn.reasoning += (kind * 100)[:100]
+        shown.show_turn(turn)
+        qtbot.wait(1)
+        assert time.thread_time() - began < 0.1, at
+    assert shown._text.textCursor().selectedText() == selected
+    told = shown._text.document().toRawText().replace("\u2029", "")
+    assert told == turn.reasoning
+    whole = Text("")
+    qtbot.addWidget(whole)
+    whole.show_plain(turn.reasoning)
+    assert whole.toPlainText() == shown._text.toPlainText()
 
 
 def test_thinking_is_unfolded_at_first_where_that_is_set(qtbot, chat, show):

@@ -65,6 +65,8 @@ def test_a_fence_is_longer_than_any_in_the_file(inside):
         (b"\xfe\xff" + "ä€😀".encode("utf-16-be"), "ä€😀"),
         ("ä€😀".encode("utf-32"), "ä€😀"),
         ("Größe – groß, “Maß” und Ähnliches".encode("cp1252"), "Größe – groß, “Maß” und Ähnliches"),
+        ("Grüße".encode("cp1252"), "Grüße"),
+        ("é".encode("cp1252"), "é"),
         (b"a\r\nb\rc", "a\nb\nc"),
         (b"\x1b[31mred\x1b[0m", "\x1b[31mred\x1b[0m"),
         (b"", ""),
@@ -80,6 +82,10 @@ def test_text_is_read_in_the_usual_encodings(data, text):
         b"abc\0def",
         b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
         b"%PDF-1.7\n\xe2\xe3\xcf\xd3\n\x01\x02stream",
+        b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n" * 9 + b"\xe9",
+        b"%PDF-1.4\nplain",
+        b"GIF89a and more",
+        b"\xff\xd8\xff\xe0",
         bytes(range(128, 256)) * 4,
         b"\xff\xfea",  # half a character
         b"\xff\xfea\0\0\0",  # a NUL in UTF-16
