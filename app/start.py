@@ -39,6 +39,7 @@ from app.viewmodels.presets import Presets
 from app.viewmodels.shelf import Shelf, ShelfLike, guidance_table
 from app.viewmodels.stats import Stats
 from app.viewmodels.writing import Writing
+from app.widgets import code
 from app.widgets.folders import FoldersDialog
 from app.window import Parts, Window
 from app.worker import SessionLike, Worker
@@ -74,6 +75,7 @@ class Program:
 
     def begin(self) -> None:
         """Look for what is kept, and for models."""
+        self.worker.tidy(lambda _, __: code.warm())
         self.conversations.start()
         self.history.look_for_unsent()
         self.models.start()

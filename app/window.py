@@ -217,9 +217,9 @@ class Window(QWidget):
 
     def copy_answer(self) -> None:
         """The last answer's source into the clipboard."""
-        answers = [turn for turn in self._chat.turns if turn.role == "assistant"]
-        if answers:
-            QGuiApplication.clipboard().setText(answers[-1].text)
+        answers = [turn.text for turn in self._chat.turns if turn.role == "assistant"]
+        if answers and answers[-1]:
+            QGuiApplication.clipboard().setText(answers[-1])
 
     def choose_model(self) -> None:
         """Open the list of targets."""

@@ -387,7 +387,7 @@ class Worker(QObject):
         self._submit(self._downloads, Job.DOWNLOAD, task)
 
     def tidy(self, task: Task) -> None:
-        """Do `task` between two downloads."""
+        """Do `task` while nothing is downloaded."""
         self._submit(self._downloads, Job.TIDY, task)
 
     def keep(self, task: Task) -> None:

@@ -349,9 +349,10 @@ class Chat(QObject):
         turn = self._answer
         if turn is None:
             return
+        said = [notice for one in self._branch.turns[:-1] for notice in one.notices]
         for chunk in chunks:
             self._time_thinking(turn, chunk)
-            turn.add(chunk)
+            turn.add(chunk, said)
         if turn.usage.prompt_tokens:
             self.used = turn.usage.prompt_tokens + turn.usage.tokens
         self._compare(turn)

@@ -3,7 +3,7 @@
 Knows no signal and no widget.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 
@@ -66,8 +66,8 @@ class Turn:
             return said
         return replace(said, token_ids=tuple(self.token_ids), vocabulary=self.vocabulary)
 
-    def add(self, chunk: Chunk) -> None:
-        """Take in one round."""
+    def add(self, chunk: Chunk, said: Sequence[Reason] = ()) -> None:
+        """Take in one round; what the chat has `said` about its prompts is not said again."""
         self.text += chunk.text
         self.reasoning += chunk.reasoning
         self.token_ids += chunk.token_ids
@@ -75,7 +75,8 @@ class Turn:
         if chunk.finish in (Finish.MEMORY, Finish.CONTEXT):
             self.problem = next(iter(chunk.notices), None)
         else:
-            self.notices += (n for n in chunk.notices if n not in self.notices)
+            known = (*self.notices, *(said if chunk.round is None else ()))
+            self.notices += (n for n in chunk.notices if n not in known)
         self.usage = chunk.usage if self.before is None else joined(self.before, chunk.usage)
         self.prefilled = chunk.prefilled
         self.finish = chunk.finish or self.finish

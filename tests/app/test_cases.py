@@ -126,28 +126,22 @@ def notices(program):
 # Templates
 
 
-def test_system_texts_that_a_template_refuses_are_folded_in_and_it_is_said(qtbot, opened):
-    """TPL-2: the chat's own system text, and what was said before, in short."""
+def test_a_system_text_that_a_template_refuses_is_folded_in_and_it_is_said_once(qtbot, opened):
+    """TPL-2."""
     session = Speaker(spoken("One"), spoken("Two"))
     program = opened(session, "strict")
-    choices = replace(program.chat.choices, system="Be brief.", summary="It was about Rome.")
-    program.chat.choose(choices)
+    program.chat.choose(replace(program.chat.choices, system="Be brief."))
     ask(qtbot, program, "Hi")
     ask(qtbot, program, "And?")
     first, second = session.told(0), session.told(1)
     assert first.startswith("<s><start_of_turn>userBe brief.")
-    assert first.index("Be brief.") < first.index("about Rome.") < first.index("Hi<end_of_turn>")
+    assert first.index("Be brief.") < first.index("Hi<end_of_turn>")
     assert second.startswith(first.removesuffix("<start_of_turn>model"))
     assert second.endswith(
         "modelOne<end_of_turn><start_of_turn>userAnd?<end_of_turn><start_of_turn>model"
     )
     assert [turn.text for turn in program.chat.turns] == ["Hi", "One", "And?", "Two"]
-    said = notices(program)
-    assert len(said) > 0
-    assert set(said) == {resources.translate(FOLDED)}
-    assert all(
-        shown._notices.text().count(said[0]) == 1 for shown in program.window.transcript._answers()
-    )
+    assert notices(program) == [resources.translate(FOLDED)]
     assert program.alerts.current is None
 
 

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.viewmodels.conversations import Note
 from app.viewmodels.shelf import Judgement
+from app.widgets import code
 from engine.api import Chunk, Finish
 from engine.library.scan import Entry
 from tests.fakes import (
@@ -476,3 +477,18 @@ def test_an_empty_shelf_is_no_error(qtbot, open_program):
     qtbot.waitUntil(lambda: program.window.first_run.isVisible())
     assert not program.window.sidebar.isVisible()
     assert program.alerts.current is None
+
+
+def test_an_answer_without_text_does_not_empty_the_clipboard(qtbot, open_program):
+    program = open_program(ScriptedSession([Chunk(finish=Finish.STOP)]))
+    with qtbot.waitSignal(program.chat.answered):
+        program.chat.send("hi")
+    QGuiApplication.clipboard().setText("mine")
+    program.window.copy_answer()
+    assert QGuiApplication.clipboard().text() == "mine"
+
+
+def test_the_usual_languages_are_loaded_before_an_answer_needs_them(qtbot, open_program):
+    code._lexer.cache_clear()
+    open_program(ScriptedSession())
+    qtbot.waitUntil(lambda: code._lexer.cache_info().currsize >= len(code.USUAL))
