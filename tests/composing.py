@@ -118,8 +118,8 @@ class ScriptedChat(Chat):
         for turn in reversed(gone):
             self.turn_removed.emit(turn)
 
-    def edit(self, name: str, text: str) -> bool:
-        self.asked.append(("edit", name, text))
+    def edit(self, name: str, text: str, attachments: tuple[Attachment, ...] | None = None) -> bool:
+        self.asked.append(("edit", name, text, attachments))
         return not self.refuses
 
     def regenerate(self, name: str, *, same: bool = False) -> None:

@@ -173,14 +173,18 @@ class Chat(QObject):
         self._ask(self._new_question(self._branch.last, text, tuple(attachments)))
         return True
 
-    def edit(self, name: str, text: str) -> bool:
-        """Ask something else in place of a question; what was there stays as a version."""
+    def edit(self, name: str, text: str, attachments: tuple[Attachment, ...] | None = None) -> bool:
+        """Ask something else in place of a question, with these files or those that it had; what
+        was there stays as a version."""
         turn = self._branch.find(name)
-        if turn is None or turn.role != "user" or not text.strip() or not self._is_ready():
+        if turn is None or turn.role != "user":
+            return False
+        held = turn.attachments if attachments is None else attachments
+        if not (text.strip() or held) or not self._is_ready():
             return False
         self._forget_overflow()
         self._cut(turn)
-        self._ask(self._new_question(turn.parent, text, turn.attachments))
+        self._ask(self._new_question(turn.parent, text, held))
         return True
 
     def regenerate(self, name: str, *, same: bool = False) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtGui import QEnterEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app import resources
+from app.chats.conversation import Attachment
 from app.viewmodels.chat import Chat
 from app.viewmodels.turns import Turn
 from app.widgets.attachment_chip import AttachmentChip
@@ -82,16 +83,25 @@ class Bubble(QWidget):
         self.body.show_plain(text)
         self.body.setHidden(not text and bool(self.chips))
 
+    def _show_parts(self, shown: bool) -> None:
+        """What stands in the editor's place."""
+        for chip in self.chips:
+            chip.setVisible(shown)
+        if shown:
+            self._show_text()
+        else:
+            self.body.hide()
+
     def edit(self) -> None:
         """Let it be written anew."""
         if self.editor is None:
-            self.editor = MessageEditor(self.turn.text)
+            self.editor = MessageEditor(self.turn.text, self.turn.attachments)
             self.editor.saved.connect(self._save)
             self.editor.left.connect(self.leave)
             self.editor.resized.connect(lambda: self.grown.emit(self))
             field = self.editor.field
             self.editor.moved.connect(lambda: self.written.emit(field))
-            self.body.hide()
+            self._show_parts(False)
             self.tools.set_off(self.pencil, True)
             self._inner.addWidget(self.editor)
             self.editor.show()
@@ -106,16 +116,16 @@ class Bubble(QWidget):
         self.editor.hide()
         self.editor.deleteLater()
         self.editor = None
-        self._show_text()
+        self._show_parts(True)
         self.tools.set_off(self.pencil, False)
         self.pencil.setFocus()
         self._frame.update()
 
-    def _save(self, text: str) -> None:
+    def _save(self, text: str, attachments: tuple[Attachment, ...]) -> None:
         """Kept open where it is refused, so that nothing written is lost."""
-        if text == self.turn.text:
+        if (text, attachments) == (self.turn.text, self.turn.attachments):
             self.leave()
-        elif not self._chat.edit(self.turn.id, text) and self.editor is not None:
+        elif not self._chat.edit(self.turn.id, text, attachments) and self.editor is not None:
             self.editor.refuse(self.tr("Nothing can be asked now. The text stays here."))
 
     def set_idle(self, idle: bool) -> None:

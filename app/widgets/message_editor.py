@@ -1,4 +1,4 @@
-"""A question that is written anew in its place: a field, Save and Cancel.
+"""A question that is written anew in its place: its files, a field, Save and Cancel.
 
 Says what is to be saved; whether it is, the caller decides.
 """
@@ -8,6 +8,10 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app import resources
+from app.chats.conversation import Attachment
+from app.viewmodels import text_files
+from app.viewmodels.writing import Attached
+from app.widgets.attachments import Chips
 from app.widgets.common import Button, label, takes_escape
 from app.widgets.field import Field, Room
 from app.widgets.paged import ALL
@@ -18,13 +22,16 @@ LINES = 14  # of the field; more are scrolled to
 class MessageEditor(QWidget):
     """Ctrl+Enter saves, Esc leaves."""
 
-    saved = Signal(str)
+    saved = Signal(str, tuple)  # tuple[Attachment, ...]
     left = Signal()
     resized = Signal()
     moved = Signal()  # the caret
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         super().__init__()
+        self._attached = tuple(Attached(one, text_files.size_of(one.text)) for one in attachments)
+        self.chips = Chips()
+        self.chips.removed.connect(self._remove)
         self.field = _Field()
         self.field.setAccessibleName(self.tr("Your message"))
         self.cancel = Button(self.tr("Cancel"), kind="small")
@@ -41,10 +48,12 @@ class MessageEditor(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
+        column.addWidget(self.chips)
         column.addWidget(self.field)
         column.addWidget(Room(self.field))
         column.addLayout(row)
         self.setFocusProxy(self.field)
+        self.chips.left.connect(self.field.setFocus)
         self.cancel.clicked.connect(self.left)
         self.save.clicked.connect(self._save)
         self.field.saved.connect(self._save)
@@ -54,6 +63,7 @@ class MessageEditor(QWidget):
         self.field.setPlainText(text)
         self.field.moveCursor(QTextCursor.MoveOperation.End)
         self.field.cursorPositionChanged.connect(self.moved)
+        self.chips.show_files(self._attached)
         self._check()
 
     def sizeHint(self) -> QSize:
@@ -65,12 +75,19 @@ class MessageEditor(QWidget):
         self._hint.show()
 
     def _check(self) -> None:
-        self.save.setEnabled(bool(self.field.text().strip()))
+        self.save.setEnabled(bool(self._attached or self.field.text().strip()))
         self._hint.hide()
+
+    def _remove(self, attached: Attached) -> None:
+        self._attached = tuple(one for one in self._attached if one is not attached)
+        self.chips.show_files(self._attached)
+        self._check()
+        self.resized.emit()
 
     def _save(self) -> None:
         if self.save.isEnabled():
-            self.saved.emit(self.field.text())
+            attachments = tuple(one.attachment for one in self._attached)
+            self.saved.emit(self.field.text(), attachments)
 
 
 class _Field(Field):

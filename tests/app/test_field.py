@@ -156,7 +156,7 @@ def test_an_input_method_keeps_its_keys_in_the_editor(qtbot, show):
     place = MessageEditor("予定は")
     page = show(place)
     saved, left, stopped = [], [], []
-    place.saved.connect(saved.append)
+    place.saved.connect(lambda text, _: saved.append(text))
     place.left.connect(lambda: left.append(1))
     action = QAction(page)
     action.setShortcut(QKeySequence("Esc"))

@@ -282,7 +282,23 @@ def test_a_question_is_edited_in_its_place(qtbot, chat, show):
     assert field.toPlainText() == "What is it? Now\n"
     assert chat.asked == []
     qtbot.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-    assert chat.asked == [("edit", "q", "What is it? Now\n")]
+    assert chat.asked == [("edit", "q", "What is it? Now\n", ())]
+
+
+def test_files_of_a_question_can_be_taken_away_and_sent_alone(qtbot, chat, show):
+    one, two = Attachment("one.txt", "1"), Attachment("two.txt", "2")
+    shown = show(Turn("q", "user", "Look.", attachments=(one, two)))
+    shown.edit()
+    editor = shown.editor
+    assert not any(chip.isVisible() for chip in shown.chips)
+    qtbot.keyClick(editor.chips._chips[0].remove, Qt.Key.Key_Delete)
+    editor.field.clear()
+    editor.save.click()
+    assert chat.asked == [("edit", "q", "", (two,))]
+    editor.chips._chips[0].remove.click()
+    assert not editor.save.isEnabled()
+    editor.cancel.click()
+    assert all(chip.isVisible() for chip in shown.chips)
 
 
 def test_escape_leaves_the_question_as_it_was(qtbot, chat, show):
