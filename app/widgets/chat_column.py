@@ -30,7 +30,7 @@ from app.widgets.common import (
 )
 
 WIDTH = 248  # pixels at least
-EMS = 13  # times the font's size
+EMS = 14  # times the font's size
 FOOT = 5
 LETTERS = 6  # of a title that a note has room for at least
 

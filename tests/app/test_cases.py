@@ -248,7 +248,7 @@ def test_odd_characters_survive_all_and_act_nowhere(qtbot, opened, tmp_path, cap
     program = opened(Speaker(cut(ODD, 40)))
     ask(qtbot, program)
     shown = last(program).body.toPlainText()
-    assert "abc␀def ␛[31mred␛[0m ␛]52;c;QUJD␇end" in shown
+    assert "abc⟨NUL⟩def ⟨ESC⟩[31mred⟨ESC⟩[0m ⟨ESC⟩]52;c;QUJD⟨BEL⟩end" in shown
     program.window.close()
     program.worker.close(closing=program.history.close)
 
@@ -325,7 +325,7 @@ def test_order_and_speeds_do_not_follow_a_clock_that_jumps(qtbot, opened, monkey
     """PER-3: set to 1970 after the first answer, and back with each look."""
     noon = datetime(2026, 11, 18, 12).timestamp()
     clock = Jumping(itertools.chain((noon, noon + 60), itertools.count(7_200.0, -1.0)))
-    for module in ("engine.session", "engine.decode", "app.viewmodels.chat"):
+    for module in ("engine.answer", "engine.decode", "app.viewmodels.chat"):
         monkeypatch.setattr(f"{module}.time", clock)
     monkeypatch.setattr(start, "Store", partial(Store, clock=clock.time))
     session = Speaker(*map(spoken, ("one", "two", "tree", "three")))

@@ -13,7 +13,8 @@ from app.settings import Settings, save
 from app.widgets.header import LEAST_TITLE
 from app.widgets.transcript import Transcript
 from engine.api import Usage
-from tests.app.test_transcript import MARKDOWN, ScriptedChat, answer, filled, question
+from tests.app.test_transcript import MARKDOWN, answer, filled, question
+from tests.composing import ScriptedChat
 from tests.fakes import ScriptedSession, chunks_of
 
 SIZES = (80, 130, 200)
