@@ -60,6 +60,7 @@ class Header(QWidget):
         self.title.asked.connect(self.rename)
         self.title.changed.connect(self._rename)
         self.summary.clicked.connect(self.opened)
+        self.summary.changed.connect(self._fit)
         self.tint.toggled.connect(self.tint_toggled)
         self.seek.clicked.connect(self.find_asked)
         self.more.clicked.connect(self._show_menu)
@@ -207,6 +208,8 @@ class Summary(QPushButton):
     """ "Llama 3.1 8B with Llama 3.2 1B | 61 % accepted" as a button, or as much of it as there is
     room for."""
 
+    changed = Signal()  # what it says, and with it how much room it asks for
+
     def __init__(self, models: Models, stats: Stats) -> None:
         super().__init__()
         self._models, self._stats = models, stats
@@ -246,11 +249,11 @@ class Summary(QPushButton):
         told = said.format(target=target, draft=models.draft_name or "–")
         self.setAccessibleName(told)
         self.setToolTip(tooltip(told))
-        self.updateGeometry()
+        self.changed.emit()
 
     def update_rate(self, *_: object) -> None:
         self._rate.setText(self._stats.figures.rate)
-        self.updateGeometry()
+        self.changed.emit()
 
     def wide_width(self) -> int:
         """How many pixels it takes with all that it says."""

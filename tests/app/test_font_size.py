@@ -120,7 +120,9 @@ def test_what_is_read_and_selected_stays_so(qtbot, show, sized, role):
     shown = transcript._turns["q0" if role == "question" else "a0"]
     if role == "thought":
         shown._thought._fold.click()
-        qtbot.waitUntil(lambda: transcript.verticalScrollBar().maximum() > 2_000)
+        unfolding = shown._thought._motion
+        qtbot.waitUntil(lambda: unfolding.state() is unfolding.State.Stopped)
+        assert transcript.verticalScrollBar().maximum() > 2_000
     text = shown._thought._text if role == "thought" else shown.body
     selection = text.textCursor()
     selection.setPosition(2_000)

@@ -492,3 +492,13 @@ def test_the_usual_languages_are_loaded_before_an_answer_needs_them(qtbot, open_
     code._lexer.cache_clear()
     open_program(ScriptedSession())
     qtbot.waitUntil(lambda: code._lexer.cache_info().currsize >= len(code.USUAL))
+
+
+def test_the_summary_has_room_for_the_rate_that_comes(qtbot, open_program):
+    program = open_program(ScriptedSession(chunks_of(["Yes. "] * 9)))
+    program.window.resize(900, 600)
+    with qtbot.waitSignal(program.chat.answered):
+        program.chat.send("hi")
+    summary = program.window.header.summary
+    qtbot.waitUntil(lambda: summary._rate.text() == "75 %")
+    qtbot.waitUntil(lambda: summary._rate.width() >= summary._rate.sizeHint().width())
