@@ -67,7 +67,7 @@ class SettingsDialog(QDialog):
         self._grids: list[QGridLayout] = []
         self.setWindowTitle(self.tr("Settings"))
         self.setMinimumHeight(320)
-        self.resize(WIDTH, HEIGHT)
+        self.resize(resources.scaled(WIDTH), HEIGHT)
         self._build()
         self.fit_font()
         self.show_settings(settings)

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QDialog, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
+from app import resources
 from app.widgets.common import Button, label, rule
 
 MARGIN = 18
@@ -31,7 +32,7 @@ class ShortcutSheet(QDialog):
     def __init__(self, shortcuts: Iterable[Shortcut], parent: QWidget) -> None:
         super().__init__(parent)
         self.setWindowTitle(self.tr("Keyboard shortcuts"))
-        self.resize(WIDTH, HEIGHT)
+        self.resize(resources.scaled(WIDTH), HEIGHT)
         self.rows: dict[str, tuple[QLabel, QLabel]] = {}
         held = QWidget()
         held.setObjectName("column")
