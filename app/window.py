@@ -211,7 +211,7 @@ class Window(QWidget):
             self._chat.stop()
 
     def regenerate(self) -> None:
-        """Have the last question answered anew."""
+        """Have the last question answered, anew or at all."""
         if self._chat.turns:
             self._chat.regenerate(self._chat.turns[-1].id)
 
@@ -278,6 +278,8 @@ class Window(QWidget):
                 self._models.choose_draft("none")
             case Action.CHOOSE_MODEL:
                 self.choose_model()
+            case Action.ANSWER:
+                self.regenerate()
             case Action.LOAD_CHATS_MODEL:
                 self._models.choose_target(self._chat.choices.target or "")
             case Action.OPEN_LOG:

@@ -23,6 +23,7 @@ class Action(StrEnum):
     CHOOSE_MODEL = "choose_model"
     OPEN_LOG = "open_log"
     LOAD_CHATS_MODEL = "load_chats_model"
+    ANSWER = "answer"
 
 
 # What helps, by the engine's code; where nothing stands here, the sentence says what helps, or

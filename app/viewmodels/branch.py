@@ -86,8 +86,8 @@ class Branch:
     @property
     def used(self) -> int:
         """Tokens of the chat, as its last answer counted them."""
-        answers = [turn.usage for turn in self.turns if turn.role == "assistant"]
-        return answers[-1].prompt_tokens + answers[-1].tokens if answers else 0
+        counted = [turn.usage for turn in self.turns if turn.usage.prompt_tokens]
+        return counted[-1].prompt_tokens + counted[-1].tokens if counted else 0
 
     def _rebuild(self) -> None:
         siblings: dict[str | None, list[str]] = {}

@@ -188,9 +188,14 @@ class Chat(QObject):
         return True
 
     def regenerate(self, name: str, *, same: bool = False) -> None:
-        """Answer anew, `same` with the seed of this answer; it stays as a version."""
+        """Answer anew, `same` with the seed of this answer; it stays as a version. A question that
+        has no answer is answered."""
         turn = self._branch.find(name)
-        if turn is None or turn.role != "assistant" or not self._is_ready():
+        if turn is None or not self._is_ready():
+            return
+        if turn.role == "user":
+            if name == self._branch.last:
+                self._answer_anew(turn)
             return
         self._forget_overflow()
         self._cut(turn)
@@ -204,7 +209,7 @@ class Chat(QObject):
         if not self._is_ready():
             return
         self._forget_overflow()
-        turn.before, turn.finish, turn.problem, turn.state = turn.usage, None, None, "done"
+        turn.before, turn.problem, turn.state = turn.usage, None, "done"
         self._reply(turn, seed=turn.usage.seed, resume=True)
 
     def stop(self) -> None:
@@ -412,8 +417,6 @@ class Chat(QObject):
         question goes back to where it was written, and is not sent again with the next one. What
         is too long waits until it is known what shall go."""
         others, question = _others(turn), None
-        if self._closing:
-            return
         if turn.text or turn.reasoning:
             again = partial(self.resume, turn.id)
         elif others:
@@ -425,10 +428,11 @@ class Chat(QObject):
             again = partial(self._answer_anew, question)
         if full is not None:
             self._show_overflow(full, _Waiting(again, question))
-        elif question is not None:
+        elif question is not None and not self._closing:
             self._take_back_question(question)()
 
     def _answer_anew(self, question: Turn) -> None:
+        self._forget_overflow()
         self._reply(self._new_answer(question.id))
 
     def _take_back_question(self, question: Turn) -> Callable[[], None]:
@@ -441,9 +445,12 @@ class Chat(QObject):
     def _put_back(self, turn: Turn) -> None:
         """Forget a turn and what follows; what was written in its place before is shown again."""
         self._removed(self._branch.forget(turn))
-        others = _others(turn)
-        if others:
-            self.show_version(self._replaced if self._replaced in others else others[-1])
+        if others := _others(turn):
+            self.show_version(self._before(others))
+
+    def _before(self, others: list[str]) -> str:
+        """Of these versions the one that was shown before."""
+        return self._replaced if self._replaced in others else others[-1]
 
     def _withdraw(self) -> None:
         """A chat whose only question was taken back is none."""
@@ -513,12 +520,21 @@ class Chat(QObject):
             self._worker.stop_reply()
         if turn is not None:
             turn.running, turn.finish = False, Finish.CANCELLED
-            self._branch.keep(turn)
+            self._leave_answer(turn)
         self._leave_room()
         self._awaited, self._wish = "", None
         self._branch.show("", [])
         self._alerts.dismiss()
         self.used = 0
+
+    def _leave_answer(self, turn: Turn) -> None:
+        """Keep an answer as far as it came; of one without a word, what was there before."""
+        if turn.text or turn.reasoning:
+            self._branch.keep(turn)
+            return
+        self._branch.forget(turn)
+        if others := _others(turn):
+            self._branch.choose(self._before(others))
 
     def _opened(self, record: ChatRecord, entries: list[Entry]) -> None:
         if record.id != self._awaited:
@@ -528,6 +544,9 @@ class Chat(QObject):
         self._branch.show(record.id, entries)
         self.choices, self.title = record.choices, record.title
         self._show_branch()
+        last = self._branch.turns[-1] if self._branch.turns else None
+        if last is not None and last.role == "user":
+            self._alerts.show(self.tr("The last question has no answer yet."), Action.ANSWER)
         self._turn_to_models(record.choices)
 
     def _turn_to_models(self, choices: Choices) -> None:

@@ -18,7 +18,8 @@ from engine.errors import Cancelled, EngineError, Reason
 from engine.turns import oldest
 
 FREED = 0.25  # of the context, at least
-SUMMARY = Sampling(temperature=0.0, max_tokens=400)
+SUMMARY = 0.1  # of the context that a summary may take,
+MOST = 400  # tokens of it in a large one
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,14 @@ class RoomMaker(QObject):
 
     def sum_up(self, messages: Sequence[Message], context: int, drafting: Drafting) -> None:
         """The same, and have the model sum up what goes."""
-        room, wish = round(FREED * context), Message("user", self._wish())
+        room, most = round(FREED * context), min(MOST, round(SUMMARY * context))
+        wish = Message("user", self._wish().format(count=most // 2))
+        sampling = Sampling(temperature=0.0, max_tokens=most)
 
         def task(session: SessionLike, stopped: Stopped) -> tuple[int, str]:
             count = session.oldest(messages, room)
             told = [*oldest(messages, count), wish]
-            chunks = session.reply(told, SUMMARY, drafting, resume=False, stopped=stopped)
+            chunks = session.reply(told, sampling, drafting, resume=False, stopped=stopped)
             text = "".join(chunk.text for chunk in chunks).strip() if count else ""
             if stopped():
                 raise Cancelled
@@ -102,8 +105,8 @@ class RoomMaker(QObject):
 
     def _wish(self) -> str:
         return self.tr(
-            "Summarise this conversation in at most 200 words, so that it can go on without the "
-            "messages above. Keep names, numbers, decisions and open questions."
+            "Summarise this conversation in at most {count} words, so that it can go on without "
+            "the messages above. Keep names, numbers, decisions and open questions."
         )
 
 

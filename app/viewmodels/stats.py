@@ -54,7 +54,7 @@ class Stats(QObject):
 
     def __init__(self, chat: Chat, models: Models, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._models = models
+        self._chat, self._models = chat, models
         self._usage = Usage()
         self._answering = False
         self._recent: deque[RoundStats] = deque(maxlen=ROUNDS_SHOWN)
@@ -65,6 +65,7 @@ class Stats(QObject):
         chat.turn_ended.connect(self._end)
         chat.rounds_added.connect(self._add)
         chat.cleared.connect(self._reset)
+        chat.opened.connect(self._reset)
         models.draft_changed.connect(self._numbers.soon)
         self._show_figures()
 
@@ -88,8 +89,10 @@ class Stats(QObject):
         self._chart.now()
 
     def _reset(self) -> None:
+        """Other turns are shown: what their last answer came to."""
         self._recent.clear()
-        self._usage, self._answering = Usage(), False
+        answers = [turn.usage for turn in self._chat.turns if turn.role == "assistant"]
+        self._usage, self._answering = answers[-1] if answers else Usage(), False
         self._numbers.now()
         self._chart.now()
 

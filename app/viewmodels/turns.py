@@ -79,7 +79,7 @@ class Turn:
             self.notices += (n for n in chunk.notices if n not in known)
         self.usage = chunk.usage if self.before is None else joined(self.before, chunk.usage)
         self.prefilled = chunk.prefilled
-        self.finish = chunk.finish or self.finish
+        self.finish = chunk.finish
         if chunk.round is not None:
             self.rounds.append(_round(chunk))
         elif chunk.text:  # what was held back until the end

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QWidget
 
 from app import resources
 
+DRAWN = 13  # pixels of the font's em in which spans are meant
 REACH = 5  # pixels; from the line on as one reads, since scroll bars end before it
 
 
@@ -47,8 +48,10 @@ class Border(QWidget):
 
     @property
     def least(self) -> int:
-        """The least width of the part."""
-        return self._span.grown(self._span.least)
+        """The least width of the part: its words need more in a larger font, at most what is
+        usual then."""
+        words = round(self._span.least * max(1.0, resources.pixels() / DRAWN))
+        return min(words, self._span.grown(self._span.usual))
 
     @property
     def most(self) -> int:

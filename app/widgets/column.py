@@ -44,7 +44,10 @@ class Column(QWidget):
         self._column.setSpacing(GAP)
         self._column.setContentsMargins(0, GAP, 0, 24)
         self.empty = label(
-            self.tr("Ask something. What you write stays on this computer."), "reading", "text2"
+            self.tr("Ask something. What you write stays on this computer."),
+            "reading",
+            "text2",
+            wrap=True,
         )
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._column.addWidget(self.empty, 1)

@@ -179,7 +179,7 @@ class OverflowBar(QFrame):
         if overflow.making == "drop":
             return self.tr("Room is being made.")
         if overflow.needed > overflow.context:
-            said = self.tr("With this question the chat has {needed} tokens; {context} fit.")
+            said = self.tr("The chat would have {needed} tokens; {context} fit.")
         else:
             said = self.tr("The chat has reached {context} tokens.")
         context, needed = words.grouped(overflow.context), words.grouped(overflow.needed)

@@ -86,6 +86,7 @@ class ErrorBar(QFrame):
             Action.CHOOSE_MODEL: self.tr("Choose another model"),
             Action.OPEN_LOG: self.tr("Open the log"),
             Action.LOAD_CHATS_MODEL: self.tr("Load it"),
+            Action.ANSWER: self.tr("Answer it"),
         }
 
     def update_alert(self, alert: Alert | None) -> None:

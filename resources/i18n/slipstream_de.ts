@@ -63,6 +63,10 @@
         <translation>Schon die letzte Nachricht füllt den Kontext.</translation>
     </message>
     <message>
+        <source>The last question has no answer yet.</source>
+        <translation>Die letzte Frage hat noch keine Antwort.</translation>
+    </message>
+    <message>
         <source>This chat was answered by {model}.</source>
         <translation>In diesem Chat hat {model} geantwortet.</translation>
     </message>
@@ -404,6 +408,10 @@
     <message>
         <source>Load it</source>
         <translation>Laden</translation>
+    </message>
+    <message>
+        <source>Answer it</source>
+        <translation>Beantworten</translation>
     </message>
     <message>
         <source>Dismiss</source>
@@ -928,8 +936,8 @@
         <translation>Es wird Platz geschaffen.</translation>
     </message>
     <message>
-        <source>With this question the chat has {needed} tokens; {context} fit.</source>
-        <translation>Mit dieser Frage hat der Chat {needed} Tokens; {context} passen hinein.</translation>
+        <source>The chat would have {needed} tokens; {context} fit.</source>
+        <translation>Der Chat hätte {needed} Tokens; {context} passen hinein.</translation>
     </message>
     <message>
         <source>The chat has reached {context} tokens.</source>
@@ -1042,8 +1050,8 @@
 <context>
     <name>RoomMaker</name>
     <message>
-        <source>Summarise this conversation in at most 200 words, so that it can go on without the messages above. Keep names, numbers, decisions and open questions.</source>
-        <translation>Fasse dieses Gespräch in höchstens 200 Wörtern zusammen, sodass es ohne die Nachrichten oben weitergehen kann. Behalte Namen, Zahlen, Entscheidungen und offene Fragen.</translation>
+        <source>Summarise this conversation in at most {count} words, so that it can go on without the messages above. Keep names, numbers, decisions and open questions.</source>
+        <translation>Fasse dieses Gespräch in höchstens {count} Wörtern zusammen, sodass es ohne die Nachrichten oben weitergehen kann. Behalte Namen, Zahlen, Entscheidungen und offene Fragen.</translation>
     </message>
     <message>
         <source>What was said before, in short:</source>

@@ -64,9 +64,11 @@ def test_they_stop_where_a_part_would_be_too_narrow_or_too_wide(qtbot, window, w
     drag(qtbot, window.list_border, wider)
     drag(qtbot, window.side_border, wider)
     list_width, chat, side_width = widths(window)
-    far = "least" if wider < 0 else "most"
-    assert list_width == LIST.grown(getattr(LIST, far))
-    assert side_width == SIDE.grown(getattr(SIDE, far))
+    borders = window.list_border, window.side_border
+    far = [border.least if wider < 0 else border.most for border in borders]
+    assert [list_width, side_width] == far
+    if wider > 0:
+        assert far == [LIST.grown(LIST.most), SIDE.grown(SIDE.most)]
     assert chat >= LEAST
 
 

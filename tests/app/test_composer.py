@@ -475,7 +475,7 @@ def test_a_full_chat_offers_three_ways(qtbot, window):
     assert bar.isVisible()
     assert bar._text.text() == "The chat has reached 8,192 tokens."
     chat.overflow = Overflow(9_100, 8_192)
-    assert bar._text.text() == "With this question the chat has 9,100 tokens; 8,192 fit."
+    assert bar._text.text() == "The chat would have 9,100 tokens; 8,192 fit."
     chat.overflow = Overflow(9_100, 8_192, "summarise")
     assert bar._text.text() == "The model sums up the oldest turns. Esc stops it."
     assert not bar.summarise.isVisible()

@@ -3,6 +3,7 @@
 import pytest
 from PySide6.QtCore import Qt
 
+from app.viewmodels.alerts import Action
 from app.viewmodels.overflow import Overflow
 from engine.api import Chunk, Finish, Usage
 from engine.errors import ContextFull, Reason
@@ -235,6 +236,50 @@ def test_a_question_that_waits_stays_in_the_chat_over_a_restart(qtbot, open_prog
     program.history.open(program.chat.record)
     qtbot.waitUntil(lambda: bool(found))
     assert [(entry.role, entry.text) for entry in found[0]] == [("user", "too long")]
+
+
+def test_a_question_without_an_answer_can_be_answered_when_its_chat_is_opened(qtbot, open_program):
+    session = ScriptedSession([FULL], [Chunk()] * 999, chunks_of(["late"]))
+    program = open_program(session)
+    ask(qtbot, program, "one")
+    for again in (True, False):
+        waiting = program.chat.record
+        program.chat.new_chat()
+        qtbot.waitUntil(lambda: program.chat.can_send)
+        with qtbot.waitSignal(program.chat.opened):
+            program.chat.open(waiting)
+        assert texts(program) == ["one"]
+        assert program.window.error_bar.isVisible()
+        session.pause = 0.002 if again else 0
+        program.window.error_bar.buttons[Action.ANSWER].click()
+        assert program.chat.answering  # once it is left again before its first word
+    qtbot.waitUntil(lambda: not program.chat.answering)
+    assert texts(program) == ["one", "late"]
+
+
+def test_a_summary_fits_a_small_context(qtbot, open_program):
+    session = ScriptedSession(chunks_of(["one"]), [FULL], chunks_of(["s"]), chunks_of(["two"]))
+    program = open_program(session)
+    program.models.choose_context(1_000)
+    ask(qtbot, program, "first")
+    ask(qtbot, program, "second")
+    with qtbot.waitSignal(program.chat.answered):
+        program.window.overflow_bar.summarise.click()
+    assert session.sampling[-2].max_tokens == 100
+    assert "at most 50 words" in session.asked[-2][-1].content
+
+
+def test_an_answer_that_cannot_go_on_keeps_why_it_ended(qtbot, open_program):
+    cut = [*chunks_of(["so "])[:1], Chunk(usage=Usage(tokens=4), finish=Finish.CONTEXT)]
+    program = open_program(ScriptedSession(cut, [FULL]))
+    ask(qtbot, program, "first")
+    with qtbot.waitSignal(program.chat.answered):
+        program.chat.resume(program.chat.turns[-1].id)
+    assert (program.chat.turns[-1].finish, program.chat.turns[-1].state) == (
+        Finish.CONTEXT,
+        "done",
+    )
+    assert program.chat.overflow is not None
 
 
 def test_a_summary_is_told_only_while_what_it_stands_for_is_in_the_chat(qtbot, open_program):

@@ -74,3 +74,19 @@ def test_the_charts_have_a_text_twin(qtbot, open_program):
     panel = program.window.sidebar.acceptance
     assert panel._bars.accessibleDescription() == "1st 100 %, 2nd 100 %, 3rd 100 %, 4th 0 %"
     assert "4 rounds" in panel._line.accessibleDescription()
+
+
+def test_another_chat_shows_its_own_last_answer(qtbot, open_program):
+    session = ScriptedSession(chunks_of(["one"]), [Chunk(text="x")] * 999)
+    program = open_program(session)
+    with qtbot.waitSignal(program.chat.answered):
+        program.chat.send("first")
+    first = program.chat.record
+    program.chat.new_chat()
+    session.pause = 0.002
+    program.chat.send("second")
+    qtbot.waitUntil(lambda: program.stats.figures.live)
+    with qtbot.waitSignal(program.chat.opened):
+        program.chat.open(first)
+    figures = program.stats.figures
+    assert (figures.live, figures.rate, figures.state) == (False, "75 %", "Last answer")
