@@ -189,9 +189,11 @@ class Legend(QWidget):
         halves = 2 if left + right + 2 * amount + apart <= self.width() else 1
         if halves != self._halves:
             self._place(entries, halves)
-        # Shared out by need, both halves have their words in full.
-        self._grid.setColumnStretch(1, max(left, 1))
-        self._grid.setColumnStretch(BETWEEN + 2, right if halves == 2 else 0)
+        # Shared out by need, both halves have their words in full. Only what is another is set:
+        # setting asks for a layout, which comes here again.
+        for column, stretch in ((1, max(left, 1)), (BETWEEN + 2, right if halves == 2 else 0)):
+            if self._grid.columnStretch(column) != stretch:
+                self._grid.setColumnStretch(column, stretch)
 
     def _place(self, entries: list[_Entry], halves: int) -> None:
         self._halves = halves

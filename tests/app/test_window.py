@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QAccessible, QGuiApplication, QInputMethodEvent, QPainter, QTextCursor
 from PySide6.QtWidgets import QApplication, QWidget
@@ -502,3 +503,18 @@ def test_the_summary_has_room_for_the_rate_that_comes(qtbot, open_program):
     summary = program.window.header.summary
     qtbot.waitUntil(lambda: summary._rate.text() == "75 %")
     qtbot.waitUntil(lambda: summary._rate.width() >= summary._rate.sizeHint().width())
+
+
+@pytest.mark.parametrize("size", [(900, 600), (1440, 900)])
+def test_the_window_rests_while_nothing_happens(qtbot, open_program, size):
+    """A layout that asks for itself again would take a processor from the model, unseen."""
+    program = open_program(ScriptedSession(chunks_of(["Yes. "] * 9)))
+    program.window.resize(*size)
+    with qtbot.waitSignal(program.chat.answered):
+        program.chat.send("hi")
+    if not program.window.sidebar.isVisible():
+        program.window.toggle_sidebar()
+    qtbot.wait(300)
+    began = time.thread_time()
+    qtbot.wait(500)
+    assert time.thread_time() - began < 0.15
