@@ -17,6 +17,7 @@ from transformers.cache_utils import (
     LinearAttentionCacheLayerMixin,
 )
 
+from engine.devices import release
 from engine.kernels.attention import BUCKET, NAME
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Cache:
 
     def opened(self) -> DynamicCache:
         """The cache to hand to the model, cut to `length`."""
+        freed = False
         for layer in self._inner.layers:
             if isinstance(layer, LinearAttentionCacheLayerMixin) or not layer.is_initialized:
                 continue
@@ -101,7 +103,9 @@ class Cache:
                 _shorten(layer)
             if isinstance(layer, Buffers):
                 layer.drop_oldest()
-                layer.give_back()
+                freed |= layer.give_back()
+        if freed:
+            release()
         self._held = self._length
         return self._inner
 
@@ -209,11 +213,14 @@ class Buffers(CacheLayerMixin):  # type: ignore[misc]
             held[:, :, :kept] = held[:, :, gone : gone + kept].clone()
         self.first = oldest
 
-    def give_back(self) -> None:
-        """Give back room that growing would not have made; a window's stays, it is small."""
+    def give_back(self) -> bool:
+        """Give back room that growing would not have made; a window's stays, it is small. Whether
+        there was any."""
         needed = _whole_buckets(self.length)
-        if self.window is None and self.keys.shape[2] > needed + needed // 4 + BUCKET:
-            self.keys, self.values = (x[:, :, :needed].clone() for x in (self.keys, self.values))
+        if self.window is not None or self.keys.shape[2] <= needed + needed // 4 + BUCKET:
+            return False
+        self.keys, self.values = (x[:, :, :needed].clone() for x in (self.keys, self.values))
+        return True
 
     def _oldest(self, length: int) -> int:
         """The first position that the bucket of position `length` reads."""

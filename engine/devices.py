@@ -5,6 +5,7 @@ makes a context.
 """
 
 import contextlib
+import ctypes
 import os
 import platform
 import re
@@ -182,9 +183,14 @@ def memory() -> tuple[int, int]:
 
 
 def release() -> None:
-    """Give cached device memory back. Loads torch only if it is loaded already."""
+    """Give back memory that is kept though it is free: of devices, and of the heap, which keeps
+    what lies between two blocks. Loads torch only if it is loaded already."""
     torch = sys.modules.get("torch")
     for device in DEVICES[:-1] if torch is not None else ():
         part = getattr(torch, device)
         if part.is_available():
             part.empty_cache()
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
+        if trim is not None:
+            trim(0)
