@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from app import cli
+from app.instance import Instance
 
 TOP = Path(__file__).parents[1]
 README = (TOP / "README.md").read_text(encoding="utf-8")
@@ -112,8 +113,33 @@ def test_every_picture_and_page_the_readme_shows_exists():
         assert (TOP / target).is_file(), target
 
 
+def opens_window(line):
+    """Whether it names a model or a chat for the window."""
+    return line.startswith("slipstream ") and cli.parse(shlex.split(line)[1:]).command is None
+
+
+@pytest.mark.parametrize("line", list(filter(opens_window, commands())))
+def test_the_readmes_commands_for_the_window_reach_the_one_that_is_open(line, tmp_path, qtbot):
+    """In a process of its own, which ends once the open one has heard it."""
+    (word,) = shlex.split(line)[1:]
+    word = word.replace("~", str(tmp_path))
+    if "/" in word:
+        Path(word).parent.mkdir(parents=True)
+        Path(word).write_bytes(b"GGUF")
+    open_one, heard = Instance(tmp_path / "home" / "data"), []
+    open_one.called.connect(heard.append)
+    assert open_one.claim()
+    environment = os.environ | {"SLIPSTREAM_HOME": str(tmp_path / "home"), "PYTHONPATH": str(TOP)}
+    started = subprocess.Popen([sys.executable, "-m", "app", word], env=environment)
+    qtbot.waitUntil(lambda: started.poll() is not None, timeout=60_000)
+    open_one.close()
+    assert (started.returncode, heard) == (0, [word])
+
+
 @pytest.mark.real_model
-@pytest.mark.parametrize("line", [x for x in commands() if x.startswith("slipstream ")])
+@pytest.mark.parametrize(
+    "line", [x for x in commands() if x.startswith("slipstream ") and not opens_window(x)]
+)
 def test_the_readmes_terminal_commands_work(line, tmp_path):
     """As written, with the starter model in the library and a chat."""
     from app.chats.conversation import ChatRecord
