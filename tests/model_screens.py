@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from huggingface_hub import constants
@@ -69,11 +70,11 @@ OTHERS = {
 }
 
 
-def model(name: str, billions: float, **changes: object) -> Entry:
+def model(name: str, billions: float, **changes: Any) -> Entry:
     """A model of that many parameters."""
     path = Path("/models") / name.replace(" ", "-")
     told = shaped(info(path, round(billions * 1e9), name=name))
-    return Entry(name, path, replace(told, **changes), None)  # type: ignore[arg-type]
+    return Entry(name, path, replace(told, **changes), None)
 
 
 def usual() -> FakeShelf:

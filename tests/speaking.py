@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from PySide6.QtCore import Qt
 
 from app import paths
 from app.start import Program
 from app.viewmodels.shelf import Shelf, guidance_table
+from app.widgets.turn import AnswerTurn
 from engine.api import Drafting, Loaded, Message, Sampling
 from engine.drafters.base import NoDrafter
 from engine.library.index import Index
@@ -83,7 +85,8 @@ class Speaker(Session):
             self.prompts.append(prompt(messages))
             return self.prompts[-1]
 
-        model.forward, tokenizer.prompt = bent, noted  # type: ignore[method-assign]
+        # of these two alone: their classes serve other models too
+        vars(model)["forward"], vars(tokenizer)["prompt"] = bent, noted
         return loaded
 
     def reply(
@@ -124,3 +127,22 @@ def open_real(
     program = open_program(session, shelf, wait=False)
     qtbot.waitUntil(lambda: program.chat.can_send and not program.models.choosing, timeout=60_000)
     return program
+
+
+def write(qtbot: Any, program: Program, text: str) -> None:
+    """Type a message, and Enter."""
+    edit = program.window.composer.edit
+    edit.setFocus()
+    edit.insertPlainText(text)
+    qtbot.keyClick(edit, Qt.Key.Key_Return)
+
+
+def ask(qtbot: Any, program: Program, text: str = "hi") -> None:
+    """Type a message, and wait until it is answered."""
+    with qtbot.waitSignal(program.chat.answered, timeout=30_000):
+        write(qtbot, program, text)
+
+
+def last(program: Program) -> AnswerTurn:
+    """The last answer, as it is shown."""
+    return program.window.transcript._answers()[-1]

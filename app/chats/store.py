@@ -106,6 +106,7 @@ class Reader:
         """What can be read of a damaged file is held in memory."""
         fresh = sqlite3.connect(":memory:", isolation_level=None)
         messages, chats = _salvage(self._path, fresh)
+        self._db.close()
         self._db = fresh
         self.notices.append(
             Reason(

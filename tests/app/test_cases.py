@@ -28,7 +28,7 @@ from app.settings import Settings
 from engine.api import Finish
 from engine.tokenizer import FOLDED
 from tests.folders import CHATML, IM_END, IM_START
-from tests.speaking import Speaker, cut, open_real, spoken, write_speaker
+from tests.speaking import Speaker, ask, cut, last, open_real, spoken, write_speaker
 
 # As in TPL-2: no system text, and roles that alternate.
 STRICT = (
@@ -61,23 +61,6 @@ def opened(qtbot, open_program, folders, monkeypatch):
         return open_real(qtbot, open_program, session, folders / model)
 
     return opening
-
-
-def write(qtbot, program, text):
-    """Type a message, and Enter."""
-    edit = program.window.composer.edit
-    edit.setFocus()
-    edit.insertPlainText(text)
-    qtbot.keyClick(edit, Qt.Key.Key_Return)
-
-
-def ask(qtbot, program, text="hi"):
-    with qtbot.waitSignal(program.chat.answered, timeout=30_000):
-        write(qtbot, program, text)
-
-
-def last(program):
-    return program.window.transcript._answers()[-1]
 
 
 def watch(program, session, then=lambda turn: None):

@@ -24,7 +24,7 @@ from engine.tokenizer import NO_TEMPLATE
 from tests.fakes import ScriptedSession, chunks_of
 from tests.folders import CHATML, IM_END, tiny_config, write_model
 from tests.measure.smoothness import Meter
-from tests.speaking import Speaker, open_real, spoken, write_speaker
+from tests.speaking import Speaker, ask, last, open_real, spoken, write, write_speaker
 
 LOOP = "{% for i in range(99999) %}{% for j in range(99999) %}{% set x = i * j %}" + (
     "{% endfor %}{% endfor %}"
@@ -46,22 +46,6 @@ def folders(tmp_path_factory):
     write_speaker(root / "pair")
     write_model(root / "pair" / "Small", config=tiny_config(eos_token_id=IM_END), layers=1)
     return root
-
-
-def write(qtbot, program, text):
-    edit = program.window.composer.edit
-    edit.setFocus()
-    edit.insertPlainText(text)
-    qtbot.keyClick(edit, Qt.Key.Key_Return)
-
-
-def ask(qtbot, program, text="hi"):
-    with qtbot.waitSignal(program.chat.answered, timeout=30_000):
-        write(qtbot, program, text)
-
-
-def last(program):
-    return program.window.transcript._answers()[-1]
 
 
 def longest_gap(meter):
