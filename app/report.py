@@ -6,7 +6,7 @@ Knows what must not go into it: chat text, tokens, the name of the user. Knows n
 import os
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -29,9 +29,10 @@ PLACE = re.compile(r'  File "[^"]+", line \d+')
 def report(failed: Iterable[str], private: Iterable[str]) -> str:
     """The report on what has `failed`. What holds something of the texts in `private` is left
     out, in a traceback all but the places."""
-    runs = _runs(private)
-    said = [_clean(part, runs) for part in failed]
-    log = [_clean(record, runs) for record in _log()]
+    told, records = list(failed), _log()
+    runs = _shared([*told, *records], private)
+    said = [_clean(part, runs) for part in told]
+    log = [_clean(record, runs) for record in records]
     parts = [_versions(), "Failed:", *said, "", "Log:", *(log or ["empty"])]
     return "\n".join(parts) + "\n"
 
@@ -74,9 +75,8 @@ def _clean(text: str, runs: set[str]) -> str:
 
 def _is_private(text: str, runs: set[str]) -> bool:
     plain = _squeezed(text)
-    longs = (plain[i : i + RUN] for i in range(len(plain) - RUN + 1))
     shorts = (run for run in runs if len(run) < RUN)
-    return any(run in runs for run in longs) or any(run in plain for run in shorts)
+    return any(run in runs for run in _runs(plain)) or any(run in plain for run in shorts)
 
 
 def _without_secrets(line: str) -> str:
@@ -87,14 +87,20 @@ def _without_secrets(line: str) -> str:
     return line if len(line) <= LONGEST else f"{line[:LONGEST]} …"
 
 
-def _runs(private: Iterable[str]) -> set[str]:
-    """All runs of RUN characters in the texts, and the texts that are shorter than that."""
+def _shared(told: Iterable[str], private: Iterable[str]) -> set[str]:
+    """The runs of RUN characters of `told` that also stand in a private text, and the private
+    texts that are shorter than that. What is told is short; all that was ever written is not."""
+    wanted = {run for text in map(_squeezed, told) for run in _runs(text)}
     runs: set[str] = set()
     for text in map(_squeezed, private):
-        runs.update(text[i : i + RUN] for i in range(len(text) - RUN + 1))
+        runs.update(run for run in _runs(text) if run in wanted)
         if SHORTEST <= len(text) < RUN:
             runs.add(text)
     return runs
+
+
+def _runs(text: str) -> Iterator[str]:
+    return (text[i : i + RUN] for i in range(len(text) - RUN + 1))
 
 
 def _squeezed(text: str) -> str:
