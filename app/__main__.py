@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from app import cli, request
+from app import bundle, cli, request, torch_build
 
 NOT_KNOWN = (
     "“{word}” is no command, no model's file or folder and no chat's id. "
@@ -17,6 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run `slipstream` with these arguments (default: the process's); the exit code."""
     began = time.monotonic()
     multiprocessing.freeze_support()
+    bundle.settle()
+    torch_build.choose()
     asked = cli.parse(arguments)
     if asked.command:
         return cli.run(asked)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import platformdirs
 
+from app import bundle
+
 NAME = "slipstream"
 
 
@@ -38,9 +40,10 @@ def log_folder() -> Path:
 
 
 def library_folders(added: Iterable[str] = ()) -> list[Path]:
-    """Where models are looked for: our own folder, those that the user `added`, and those of other
-    programs."""
-    own = [model_folder(), *(Path(folder) for folder in added)]
+    """Where models are looked for: our own folder, those that the user `added`, what came with the
+    program, and those of other programs."""
+    packaged = bundle.models()
+    own = [model_folder(), *(Path(folder) for folder in added), *([packaged] if packaged else [])]
     return list(dict.fromkeys([*own, *foreign_folders()]))
 
 
