@@ -2,7 +2,6 @@
 
 import multiprocessing
 import sys
-import time
 from collections.abc import Sequence
 
 from app import bundle, cli, request, torch_build
@@ -15,7 +14,6 @@ NOT_KNOWN = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `slipstream` with these arguments (default: the process's); the exit code."""
-    began = time.monotonic()
     multiprocessing.freeze_support()
     bundle.settle()
     torch_build.choose()
@@ -26,10 +24,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if wanted and request.read(wanted) is None:
         print(NOT_KNOWN.format(word=asked.open), file=sys.stderr)
         return 2
-    from app import smoke, start
+    if asked.self_test:
+        from app import self_test
+
+        return self_test.run()
+    from app import start
 
     try:
-        return smoke.run(began) if asked.smoke else start.open_window([], wanted)
+        return start.open_window([], wanted)
     except OSError as error:  # a folder that cannot be made
         print(error, file=sys.stderr)
         return 1

@@ -59,13 +59,15 @@ def parser() -> argparse.ArgumentParser:
     """All commands and options; without a command the window opens."""
     top = argparse.ArgumentParser(
         prog="slipstream",
-        usage="slipstream [-h] [--version] [MODEL | CHAT | COMMAND ...]",
+        usage="slipstream [-h] [--version] [--self-test] [MODEL | CHAT | COMMAND ...]",
         description="Chat with a local language model, made fast by speculative decoding. "
         "Without a command the window opens, or comes forward; with MODEL, the path of a model's "
         "file or folder, it loads that; with CHAT, the id of a chat, it shows that.",
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
-    top.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
+    top.add_argument(
+        "--self-test", action="store_true", help="check this installation, a line for each check"
+    )
     commands = top.add_subparsers(dest="command", metavar="COMMAND", prog="slipstream")
     _add_chat(commands.add_parser("chat", help="chat in the terminal"))
     bench.add_arguments(commands.add_parser("bench", help="compare drafts on your prompts"))
@@ -95,7 +97,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     words, top = list(sys.argv[1:] if arguments is None else arguments), parser()
     known: frozenset[str] = top.get_default("commands")
     if len(words) == 1 and not words[0].startswith("-") and words[0] not in known:
-        return argparse.Namespace(command=None, smoke=False, open=words[0])
+        return argparse.Namespace(command=None, self_test=False, open=words[0])
     return top.parse_args(words)
 
 
@@ -467,7 +469,7 @@ def _facts() -> dict[str, dict[str, Any]]:
         "versions": {"slipstream": version(), "python": platform.python_version()}
         | {name: metadata.version(name) for name in packages},
         "torch": {
-            "build": _torch_build(torch),
+            "build": torch_build(torch),
             "devices": devices.available(),
             "threads": torch.get_num_threads(),
             "cpu": torch.backends.cpu.get_cpu_capability(),
@@ -494,7 +496,8 @@ def _gib(count: int | None) -> str:
     return "?" if count is None else f"{count / 2**30:.1f}"
 
 
-def _torch_build(torch: Any) -> str:
+def torch_build(torch: Any) -> str:
+    """What a build of torch computes on."""
     if torch.version.cuda:
         return f"CUDA {torch.version.cuda}"
     if torch.version.hip:

@@ -12,12 +12,15 @@ from typing import Any
 
 
 class Child:
-    """A spawned process that runs `target(connection, *args)`; close it when done."""
+    """A spawned process that runs `target(connection, *args)`; close it when done.
 
-    def __init__(self, target: Callable[..., None], *args: Any) -> None:
+    One that starts processes itself must not be a `daemon`.
+    """
+
+    def __init__(self, target: Callable[..., None], *args: Any, daemon: bool = True) -> None:
         spawn = multiprocessing.get_context("spawn")
         self._connection, theirs = spawn.Pipe()
-        self._process = spawn.Process(target=target, args=(theirs, *args), daemon=True)
+        self._process = spawn.Process(target=target, args=(theirs, *args), daemon=daemon)
         with _without_main():
             self._process.start()
         theirs.close()
@@ -35,6 +38,11 @@ class Child:
         if not self._connection.poll(seconds):
             raise TimeoutError
         return self._connection.recv()
+
+    def exit_code(self, seconds: float) -> int | None:
+        """What it ended with, a signal's number below zero; None if it has not ended by then."""
+        self._process.join(seconds)
+        return self._process.exitcode
 
     def close(self) -> None:
         """Kill the process, whatever it does."""

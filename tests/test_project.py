@@ -115,7 +115,7 @@ def test_every_picture_and_page_the_readme_shows_exists():
 
 def opens_window(line):
     """Whether it names a model or a chat for the window."""
-    return line.startswith("slipstream ") and cli.parse(shlex.split(line)[1:]).command is None
+    return line.startswith("slipstream ") and bool(cli.parse(shlex.split(line)[1:]).open)
 
 
 @pytest.mark.parametrize("line", list(filter(opens_window, commands())))
