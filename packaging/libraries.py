@@ -1,0 +1,132 @@
+"""The system's libraries that a finished bundle needs and does not carry, and whose packages
+they are.
+
+Reads what the linker will read, by `objdump` of binutils, which PyInstaller needs as well; the
+packages are those of the Debian machine that builds. Libraries that a file opens by name while it
+runs are not seen here.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+NAME = "system-libraries.json"
+LIBC = "libc6"
+ELF = b"\x7fELF"
+LOOKED_IN = re.compile(r"lib64|.+-linux-gnu")  # the linker's own folders
+
+
+@dataclass
+class Binary:
+    """What one ELF file asks of the linker."""
+
+    path: Path
+    needs: list[str] = field(default_factory=list)  # sonames
+    folders: list[Path] = field(default_factory=list)  # where it has them looked for
+    glibc: list[tuple[int, ...]] = field(default_factory=list)  # versions of symbols
+
+
+def needed(bundle: Path) -> dict[str, str]:
+    """The soname of each library that files of `bundle` need and cannot reach in it, with the
+    Debian package that has it. Raises LookupError where this machine has no package for one."""
+    return _packages(_missing(bundle, _read(bundle)))
+
+
+def depends(bundle: Path) -> str:
+    """The field of a Debian package that names them all, and the oldest glibc that will do."""
+    binaries = _read(bundle)
+    packages = set(_packages(_missing(bundle, binaries)).values()) - {LIBC}
+    oldest = max((version for one in binaries for version in one.glibc), default=(2, 0))
+    return ", ".join([f"{LIBC} (>= {'.'.join(map(str, oldest))})", *sorted(packages)])
+
+
+def write(bundle: Path) -> Path:
+    """Leave the table in the bundle, for the program to name what is missing."""
+    path = bundle / "_internal" / NAME
+    path.write_text(json.dumps(needed(bundle), indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def _read(bundle: Path) -> list[Binary]:
+    files = [path for path in sorted(bundle.rglob("*")) if _is_elf(path)]
+    if not files:
+        raise LookupError(f"{bundle} holds no programs and no libraries")
+    told = subprocess.run(
+        ["objdump", "-p", *map(str, files)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"LC_ALL": "C"},
+    )
+    return list(_parse(told.stdout.splitlines()))
+
+
+def _is_elf(path: Path) -> bool:
+    if path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == ELF
+
+
+def _parse(lines: Iterable[str]) -> Iterator[Binary]:
+    one: Binary | None = None
+    for line in lines:
+        if begin := re.fullmatch(r"(.*):\s+file format elf.*", line):
+            if one:
+                yield one
+            one = Binary(Path(begin[1]))
+        elif one and (found := re.fullmatch(r"  NEEDED +(\S+)", line)):
+            one.needs.append(found[1])
+        elif one and (found := re.fullmatch(r"  (?:RUNPATH|RPATH) +(.+)", line)):
+            here = re.sub(r"\$\{?ORIGIN\}?", lambda _: str(one.path.parent), found[1])
+            one.folders += [Path(folder) for folder in here.split(":") if folder]
+        elif one and (found := re.search(r" GLIBC_(\d+(?:\.\d+)+)$", line)):
+            one.glibc.append(tuple(map(int, found[1].split("."))))
+    if one:
+        yield one
+
+
+def _missing(bundle: Path, binaries: Iterable[Binary]) -> set[str]:
+    """A library is reached by the file's own search path, or in the folder that PyInstaller's
+    launcher adds to everybody's."""
+    return {
+        name
+        for one in binaries
+        for name in one.needs
+        if not any((folder / name).exists() for folder in [*one.folders, bundle / "_internal"])
+    }
+
+
+def _packages(names: Iterable[str]) -> dict[str, str]:
+    wanted = sorted(names)
+    # it ends with 1 where one of them is nobody's, which is told below
+    told = subprocess.run(
+        ["dpkg-query", "--search", *(f"*/{name}" for name in wanted)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"LC_ALL": "C"},
+    )
+    owners: dict[str, str] = {}
+    for line in told.stdout.splitlines():
+        package, _, path = line.partition(": ")
+        if LOOKED_IN.fullmatch(Path(path).parent.name) and not package.startswith("diversion"):
+            owners.setdefault(Path(path).name, re.split("[:,]", package)[0])
+    if strange := [name for name in wanted if name not in owners]:
+        raise LookupError(
+            f"needed, not in the bundle, and of no package here: {', '.join(strange)}. "
+            "Install the packages that have them on the machine that builds, or leave out what "
+            "needs them."
+        )
+    return {name: owners[name] for name in wanted}
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    print(json.dumps(needed(folder), indent=1))
+    print(depends(folder))
