@@ -385,6 +385,10 @@ def _get(arguments: argparse.Namespace) -> int:
     from engine.library import download, hub, plan, starter
     from engine.library.patience import patiently
 
+    packaged = places.packaged_starter() if arguments.name == "starter" else None
+    if packaged is not None:
+        print(visible(str(packaged)))
+        return 0
     kept = settings.load(paths.config_folder())
     hub.require_online(hub.Access(offline=kept.offline))
     line = _ProgressLine()

@@ -6,7 +6,7 @@ Knows settings and what lies in the folders. Knows no Qt, and creates nothing.
 from dataclasses import dataclass
 from pathlib import Path
 
-from app import paths
+from app import bundle, paths
 from app.settings import Settings
 from engine.errors import DownloadError
 from engine.library import begun, download
@@ -47,6 +47,13 @@ class Wanted:
     def forget(self) -> None:
         """Delete what has come of it."""
         begun.forget(self.plan, self.folder)
+
+
+def packaged_starter() -> Path | None:
+    """The starter model that came with the program; None where it did not."""
+    folder = bundle.models()
+    path = folder / STARTER.file if folder else None
+    return path if path and path.is_file() else None
 
 
 def store(kept: Settings) -> Path:

@@ -1,4 +1,4 @@
-"""What build.py does once its environment is there: the bundle, its notices, packages, checksums."""
+"""What build.py does once its environment is there: bundle, notice, packages, checksums."""
 
 import argparse
 import hashlib
