@@ -23,26 +23,30 @@ LOOKED_IN = re.compile(r"lib64|.+-linux-gnu")  # the linker's own folders
 
 @dataclass
 class Binary:
-    """What one ELF file asks of the linker."""
+    """What one program or library asks of the linker."""
 
     path: Path
     needs: list[str] = field(default_factory=list)  # sonames
-    folders: list[Path] = field(default_factory=list)  # where it has them looked for
+    search: list[str] = field(default_factory=list)  # where it has them looked for
     glibc: list[tuple[int, ...]] = field(default_factory=list)  # versions of symbols
 
 
 def needed(bundle: Path) -> dict[str, str]:
     """The soname of each library that files of `bundle` need and cannot reach in it, with the
     Debian package that has it. Raises LookupError where this machine has no package for one."""
-    return _packages(_missing(bundle, _read(bundle)))
+    return _packages(_missing(bundle, read(bundle)))
 
 
 def depends(bundle: Path) -> str:
     """The field of a Debian package that names them all, and the oldest glibc that will do."""
-    binaries = _read(bundle)
-    packages = set(_packages(_missing(bundle, binaries)).values()) - {LIBC}
-    oldest = max((version for one in binaries for version in one.glibc), default=(2, 0))
-    return ", ".join([f"{LIBC} (>= {'.'.join(map(str, oldest))})", *sorted(packages)])
+    packages = set(needed(bundle).values()) - {LIBC}
+    return ", ".join([f"{LIBC} (>= {glibc(bundle)})", *sorted(packages)])
+
+
+def glibc(bundle: Path) -> str:
+    """The oldest version of it that has all that is asked for."""
+    versions = [version for one in read(bundle) for version in one.glibc]
+    return ".".join(map(str, max(versions)))
 
 
 def write(bundle: Path) -> Path:
@@ -52,8 +56,9 @@ def write(bundle: Path) -> Path:
     return path
 
 
-def _read(bundle: Path) -> list[Binary]:
-    files = [path for path in sorted(bundle.rglob("*")) if _is_elf(path)]
+def read(bundle: Path) -> list[Binary]:
+    """All programs and libraries in `bundle`."""
+    files = [path for path in sorted(bundle.rglob("*")) if is_elf(path)]
     if not files:
         raise LookupError(f"{bundle} holds no programs and no libraries")
     told = subprocess.run(
@@ -66,7 +71,8 @@ def _read(bundle: Path) -> list[Binary]:
     return list(_parse(told.stdout.splitlines()))
 
 
-def _is_elf(path: Path) -> bool:
+def is_elf(path: Path) -> bool:
+    """Whether it is a program or library, and not only a name for one."""
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -83,8 +89,7 @@ def _parse(lines: Iterable[str]) -> Iterator[Binary]:
         elif one and (found := re.fullmatch(r"  NEEDED +(\S+)", line)):
             one.needs.append(found[1])
         elif one and (found := re.fullmatch(r"  (?:RUNPATH|RPATH) +(.+)", line)):
-            here = re.sub(r"\$\{?ORIGIN\}?", lambda _: str(one.path.parent), found[1])
-            one.folders += [Path(folder) for folder in here.split(":") if folder]
+            one.search += [folder for folder in found[1].split(":") if folder]
         elif one and (found := re.search(r" GLIBC_(\d+(?:\.\d+)+)$", line)):
             one.glibc.append(tuple(map(int, found[1].split("."))))
     if one:
@@ -92,14 +97,17 @@ def _parse(lines: Iterable[str]) -> Iterator[Binary]:
 
 
 def _missing(bundle: Path, binaries: Iterable[Binary]) -> set[str]:
-    """A library is reached by the file's own search path, or in the folder that PyInstaller's
-    launcher adds to everybody's."""
-    return {
-        name
-        for one in binaries
-        for name in one.needs
-        if not any((folder / name).exists() for folder in [*one.folders, bundle / "_internal"])
-    }
+    """A library is reached by the file's own search path, as far as that lies in the bundle, or in
+    the folder that PyInstaller's launcher adds to everybody's."""
+    top = bundle.resolve()
+    missing = set()
+    for one in binaries:
+        folders = [Path(path.replace("$ORIGIN", str(one.path.parent))) for path in one.search]
+        own = [folder for folder in folders if folder.resolve().is_relative_to(top)]
+        for name in one.needs:
+            if not any((folder / name).exists() for folder in [*own, bundle / "_internal"]):
+                missing.add(name)
+    return missing
 
 
 def _packages(names: Iterable[str]) -> dict[str, str]:
