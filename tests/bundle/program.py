@@ -24,7 +24,7 @@ CLOSED = ["/bin/sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-']  # no console: all thr
 
 
 class Program:
-    """One program and the home it is started in, told nothing else of this process's environment."""
+    """One program and the home it is started in, told nothing else of our environment."""
 
     def __init__(self, home: Path, words: list[str], **more: str) -> None:
         self.home, self._words = home, words

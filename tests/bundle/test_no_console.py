@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bundle.program import TINY, until
+from tests.bundle.program import TINY
 from tests.bundle.screen import ask, showing
 
 pytestmark = pytest.mark.bundle
