@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import tomli_w
-
 from app.setting import SWITCH, VISIBLE, Choice, Entry, Value, entries, shown, words
 from engine.api import Drafting, Precision, Verification
 
@@ -268,6 +266,8 @@ def _speeds(measured: Any) -> dict[Precision, float]:
 
 def save(settings: Settings, folder: Path) -> None:
     """Write the settings; the old file stays whole until the new one is. Raises OSError."""
+    import tomli_w  # not above: what only tells the version or the options needs no other package
+
     table: dict[str, object] = {
         entry.name: entry.written(getattr(settings, entry.name)) for entry in TABLE
     }

@@ -1,11 +1,14 @@
 """The project itself: what is in the wheel, at the top level, and in the README."""
 
+import email
+import email.policy
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -28,34 +31,82 @@ def tracked():
     return [Path(line) for line in listed.stdout.splitlines()]
 
 
-def test_the_wheel_holds_the_three_packages_and_nothing_else(tmp_path):
-    source = tmp_path / "source"
-    source.mkdir()
-    for name in ("app", "engine", "resources"):
-        shutil.copytree(TOP / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(TOP / name, source)
-    build = "from setuptools.build_meta import build_wheel; build_wheel('..')"
-    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """The files git knows, elsewhere."""
+    folder = tmp_path_factory.mktemp("built") / "source"
+    for path in tracked():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(TOP / path, folder / path)
+    return folder
+
+
+def build(kind, source):
+    """A wheel or an sdist of the folder `source`, beside it."""
+    made = source.with_name(f"{kind} of {source.name}")
+    call = f"import setuptools.build_meta as b; b.build_{kind}({str(made)!r})"
+    subprocess.run([sys.executable, "-c", call], cwd=source, check=True, capture_output=True)
+    return next(made.iterdir())
+
+
+@pytest.fixture(scope="module")
+def wheel(source):
+    return build("wheel", source)
+
+
+def contents(wheel):
+    """What a wheel holds, by name; its record of hashes says nothing more."""
+    with zipfile.ZipFile(wheel) as file:
+        return {name: file.read(name) for name in file.namelist() if "RECORD" not in name}
+
+
+def test_the_wheel_holds_the_three_packages_and_nothing_else(source, wheel):
+    names = contents(wheel)
     tops = {name.partition("/")[0] for name in names}
     assert {t for t in tops if not t.endswith(".dist-info")} == {"app", "engine", "resources"}
     assert len(tops) == 4
     shipped = {name for name in names if not name.partition("/")[0].endswith(".dist-info")}
-    expected = {
-        str(path.relative_to(source))
-        for package in ("app", "engine", "resources")
-        for path in (source / package).rglob("*")
-        if path.is_file()
-    }
-    assert shipped == expected
+    packages = ("app", "engine", "resources")
+    assert shipped == {str(path) for path in tracked() if path.parts[0] in packages}
+
+
+def test_the_source_archive_has_every_file_and_makes_the_same_wheel(source, wheel, tmp_path):
+    archive = build("sdist", source)
+    with tarfile.open(archive) as file:
+        file.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.glob("slipstream-*")
+    files = {path.relative_to(unpacked) for path in unpacked.rglob("*") if path.is_file()}
+    made = {Path("PKG-INFO"), Path("setup.cfg")}
+    assert {path for path in files - made if "egg-info" not in str(path)} == set(tracked())
+    assert contents(build("wheel", unpacked)) == contents(wheel)
+
+
+def test_the_wheel_says_what_it_is(wheel):
+    (told,) = (data for name, data in contents(wheel).items() if name.endswith("METADATA"))
+    told = email.message_from_bytes(told, policy=email.policy.default)
+    for name in ("Summary", "Author", "Keywords", "Classifier"):
+        assert told[name], name
+    assert told["Requires-Python"] == ">=3.11"
+    assert told["License-Expression"] == "Apache-2.0 AND ISC AND MIT"
+    assert told.get_all("License-File") == ["LICENSE", "resources/icons/LICENSE"]
+    assert told["Description-Content-Type"] == "text/markdown"
+    assert told.get_payload().strip() == README.strip()
+
+
+def test_the_version_is_told_where_no_other_package_is():
+    call = f"import sys; sys.path.insert(0, {str(TOP)!r}); from app.__main__ import main; "
+    call += "main(['--version'])"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", call], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split()[0]) == (0, "slipstream"), done.stderr
 
 
 def test_the_top_level_is_as_agreed():
     expected = {
         *("app", "engine", "resources", "tests", "packaging", "docs", ".ci"),
         *("pyproject.toml", "README.md", "LICENSE", "CONTRIBUTING.md", ".gitignore"),
+        "MANIFEST.in",
     }
     assert {path.parts[0] for path in tracked()} == expected
 

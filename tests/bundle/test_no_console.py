@@ -1,0 +1,39 @@
+"""SRV-3: the program without standard input, output and error, as a windowed one has none."""
+
+import pytest
+
+from tests.bundle.program import TINY
+from tests.bundle.screen import ask, showing
+
+pytestmark = pytest.mark.bundle
+
+
+def test_the_terminal_commands_work_without_a_terminal(program, hub_url):
+    program.environment["HF_ENDPOINT"] = hub_url
+    program.run("get", TINY, closed=True)
+    (model,) = program.models.rglob("config.json")
+    program.run("models", closed=True)
+    program.run("doctor", closed=True)
+    asked = ("--model", str(model.parent), "--draft", "ngram", "--max-tokens", "8")
+    program.run("chat", *asked, "--prompt", "hi", closed=True)
+    program.run("chat", *asked, closed=True)  # nobody asks anything
+    program.run("chat", "--model", "nowhere", "--prompt", "hi", closed=True, code=1)
+
+
+def test_the_window_works_and_logs_into_a_file(program, hub_url):
+    program.environment["HF_ENDPOINT"] = hub_url
+    program.run("get", TINY)
+    (model,) = program.models.rglob("config.json")
+    with showing() as screen:
+        shown = {"QT_QPA_PLATFORM": "xcb", "DISPLAY": screen.display}
+        window = program.start(str(model.parent), closed=True, **shown)
+        try:
+            ask(program, screen, "how are you")
+            screen.press("key", "ctrl+q")
+            assert window.wait(20) == 0
+        finally:
+            window.kill()
+    question, answer = program.entries()
+    assert (question.text, question.role, answer.role) == ("how are you", "user", "assistant")
+    assert answer.text
+    assert "Traceback" not in program.log
