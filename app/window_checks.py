@@ -27,6 +27,7 @@ QUESTION = "Say hello in one sentence."
 ENOUGH_TOKENS = 48
 LOAD_SECONDS, ANSWER_SECONDS = 300.0, 120.0
 FORMATS = ("png", "svg")
+OF_QT = "QPlatformTheme", "Cancel"  # a text that Qt itself translates
 
 
 def every(model: Path | None) -> Iterator[tuple[str, Check]]:
@@ -188,7 +189,7 @@ def languages() -> str:
     told = []
     for language in resources.LANGUAGES:
         resources.speak(app, language)
-        told.append(QCoreApplication.translate("QPlatformTheme", "Cancel"))
+        told.append(QCoreApplication.translate(*OF_QT))
         if resources.language_now() != language:
             raise CheckFailed(f"the program's words in “{language}” are not there")
     if len(set(told)) < len(told):
