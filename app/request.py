@@ -12,8 +12,8 @@ ID = re.compile(r"[0-9a-f]{16}")  # as `app.chats.conversation` names chats
 
 
 def whole(word: str) -> str:
-    """A word of the command line as it means the same in any folder."""
-    return str(Path(word).absolute()) if _is_model(Path(word)) else word
+    """A word of the command line as it means the same in any folder; none stays none."""
+    return str(Path(word).absolute()) if word and _is_model(Path(word)) else word
 
 
 def read(said: str) -> Path | str | None:

@@ -203,6 +203,14 @@ def test_a_command_stays_a_command_whatever_lies_in_the_folder(tmp_path, monkeyp
     assert request.whole("./models") == str(tmp_path / "models")
 
 
+def test_a_start_without_a_word_asks_for_nothing(monkeypatch):
+    """Not for the folder that it happens in."""
+    asked = []
+    monkeypatch.setattr(start, "open_window", lambda argv, wanted: asked.append(wanted) or 0)
+    assert main([]) == 0
+    assert asked == [""]
+
+
 def test_without_a_library_a_named_model_is_loaded_and_shown(qtbot, open_program, tmp_path):
     folder = tmp_path / "own model"
     folder.mkdir()
