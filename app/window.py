@@ -269,6 +269,7 @@ class Window(QWidget):
         (self.first_run if first else self.composer.edit).setFocus()
 
     def _act(self, action: Action) -> None:
+        alerts = self._parts.alerts
         match action:
             case Action.NEW_CHAT:
                 self.new_chat()
@@ -284,7 +285,13 @@ class Window(QWidget):
                 self._models.choose_target(self._chat.choices.target or "")
             case Action.OPEN_LOG:
                 QDesktopServices.openUrl(QUrl.fromLocalFile(str(paths.log_folder())))
-        self._parts.alerts.dismiss()
+            case Action.OPEN_REPORT if (
+                alerts.current is not None and alerts.current.reason is not None
+            ):
+                path = str(alerts.current.reason.values["path"])
+                QDesktopServices.openUrl(QUrl.fromLocalFile(path))
+                alerts.close()
+        alerts.dismiss()
 
     def _is_docked(self) -> bool:
         """Whether the sidebar stands beside the chat: the user's choice, where there is room."""

@@ -73,7 +73,7 @@ class Script:
 
     def open(self) -> str:
         """The window opens, and shows something."""
-        start.install_hooks(paths.ensure(paths.log_folder()))
+        start.open_log(paths.ensure(paths.log_folder()))
         shelf = Shelf(
             [paths.model_folder()],
             paths.model_folder(),
