@@ -31,28 +31,30 @@ class Crashes:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._trace: IO[str] | None = None
+        self._ready: Path | None = None  # the file that stands ready
         self.private: Callable[[], Iterable[str]] | None = None
 
     def stand_ready(self) -> None:
         """From now on a fault leaves a trace."""
-        path = self._folder / f"{_stamp()}{TRACE}"
-        self._trace = _create(path)
+        self._ready = self._folder / f"{_stamp()}{TRACE}"
+        self._trace = _create(self._ready)
         faulthandler.enable(self._trace)
 
     def stand_down(self) -> None:
         """The program ends as it should."""
-        if self._trace is not None:
-            faulthandler.disable()
-            self._trace.close()
-            with contextlib.suppress(OSError):
-                Path(self._trace.name).unlink()
-            self._trace = None
+        if self._trace is None or self._ready is None:
+            return
+        faulthandler.disable()
+        self._trace.close()
+        with contextlib.suppress(OSError):
+            self._ready.unlink()
+        self._trace = self._ready = None
 
     def gather(self) -> Path | None:
         """Make reports of the traces of earlier starts; the newest report that the user has not
         been told of. Only for the one running copy."""
         for path in sorted(self._folder.glob(f"crash-*{TRACE}")):
-            if self._trace is None or path != Path(self._trace.name):
+            if path != self._ready:
                 self._make(path)
         found = self._reports()
         return found[-1] if found and found[-1].name > self._seen() else None

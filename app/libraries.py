@@ -17,7 +17,7 @@ from app import bundle
 LISTED = "system-libraries.json"  # {soname: Debian's package}, written when the program is packaged
 NO_DISPLAY, MISSING = 2, 1  # exit codes
 NOT_THERE = "There is no display here. The terminal commands work: slipstream chat --model starter"
-_SONAME = re.compile(r"^(\S+?\.so[.\d]*): ")
+_SONAME = re.compile(r"^([^\s/]+?\.so[.\d]*): ")
 
 
 def platforms() -> list[str]:

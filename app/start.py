@@ -14,7 +14,7 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QGuiApplication, QIcon
 from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 
-from app import paths, places, request, resources, settings
+from app import paths, places, release, request, resources, settings
 from app.appearance import Appearance
 from app.chats.store import Store
 from app.crashes import Crashes
@@ -23,6 +23,7 @@ from app.instance import Instance
 from app.mark import Mark
 from app.notify import Notifier
 from app.unforeseen import Unforeseen
+from app.viewmodels.about import About
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Throttle
 from app.viewmodels.chat import Chat
@@ -97,7 +98,7 @@ def build(
     worker = Worker(
         session_factory or _session,
         app,
-        lambda: require_online(Access(offline=models.settings.offline)),
+        lambda: online(models),
     )
     alerts = Alerts(app)
     mark = Mark(paths.mark_file())
@@ -149,7 +150,8 @@ def build(
         models.keep()
         mark.clear()
 
-    parts = Parts(chat, conversations, writing, presets, models, stats, alerts, hub)
+    about = About(worker, lambda: online(models), built_for, release.place(), app)
+    parts = Parts(about, chat, conversations, writing, presets, models, stats, alerts, hub)
     window = Window(parts, closing)
     geometry = Geometry(folder, window)
     geometry.follow_window(window)
@@ -170,6 +172,18 @@ def build(
     return Program(
         app, window, worker, alerts, models, chat, stats, hub, folders, history, conversations
     )
+
+
+def built_for() -> str:
+    """What torch computes on beside the CPU."""
+    from engine import devices
+
+    return devices.built_for()
+
+
+def online(models: Models) -> None:
+    """Raises EngineError while nothing may be asked of the network."""
+    require_online(Access(offline=models.settings.offline))
 
 
 class _Watch:
@@ -230,16 +244,15 @@ def tell_of_crashes(alerts: Alerts, crashes: Crashes) -> None:
     found = crashes.gather()
     if found is None:
         return
-    code = "crashed"
     alerts.stand(
         Reason(
-            code,
+            "crashed",
             "Slipstream ended unexpectedly the last time. The report on it holds nothing of your "
             "chats.",
             {"path": str(found)},
         )
     )
-    alerts.closed.connect(lambda alert: crashes.see() if alert.is_about(code) else None)
+    alerts.closed.connect(lambda alert: crashes.see() if alert.is_about("crashed") else None)
 
 
 def answer_call(program: Program, said: str) -> None:

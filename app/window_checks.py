@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 from PySide6.QtCore import QCoreApplication, QEventLoop, QSize, QTimer
 from PySide6.QtGui import QColor, QGuiApplication, QImage, QImageReader
+from PySide6.QtWidgets import QDialogButtonBox
 
 from app import paths, resources, start
 from app.checks import Check, CheckFailed, icons
@@ -185,10 +186,10 @@ def languages() -> str:
     app = QCoreApplication.instance()
     if app is None:
         raise CheckFailed("there is no window")
-    told = []
+    told, cancel = [], QDialogButtonBox.StandardButton.Cancel
     for language in resources.LANGUAGES:
         resources.speak(app, language)
-        told.append(QCoreApplication.translate("QPlatformTheme", "Cancel"))
+        told.append(QDialogButtonBox(cancel).button(cancel).text())
         if resources.language_now() != language:
             raise CheckFailed(f"the program's words in “{language}” are not there")
     if len(set(told)) < len(told):
