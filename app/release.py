@@ -20,7 +20,7 @@ from engine.errors import EngineError
 FILE = "release.json"
 SECONDS = 10.0  # for all of it
 LONGEST = 65_536  # bytes of an answer
-LONGEST_ADDRESS = 500
+LONGEST_ADDRESS, LONGEST_VERSION = 500, 50  # characters
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -75,7 +75,9 @@ def look(at: Place, own: str) -> Release:
 
     try:
         told = json.loads(_fetch(at.feed))
-        newest, ours = Version(str(told["version"])[:100]), Version(own)
+        if len(told["version"]) > LONGEST_VERSION:
+            raise ValueError("it is too long")
+        newest, ours = Version(told["version"]), Version(own)
         page = told.get("page")
     except (OSError, urllib.error.URLError) as error:
         raise EngineError(

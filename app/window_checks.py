@@ -189,7 +189,8 @@ def languages() -> str:
     told, cancel = [], QDialogButtonBox.StandardButton.Cancel
     for language in resources.LANGUAGES:
         resources.speak(app, language)
-        told.append(QDialogButtonBox(cancel).button(cancel).text())
+        box = QDialogButtonBox(cancel)
+        told.append(box.button(cancel).text())
         if resources.language_now() != language:
             raise CheckFailed(f"the program's words in “{language}” are not there")
     if len(set(told)) < len(told):
