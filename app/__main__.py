@@ -4,7 +4,7 @@ import multiprocessing
 import sys
 from collections.abc import Sequence
 
-from app import bundle, cli, request, torch_build
+from app import bundle, cli, crashes, libraries, request, streams, torch_build
 
 NOT_KNOWN = (
     "“{word}” is no command, no model's file or folder and no chat's id. "
@@ -14,6 +14,7 @@ NOT_KNOWN = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `slipstream` with these arguments (default: the process's); the exit code."""
+    streams.settle()
     multiprocessing.freeze_support()
     bundle.settle()
     torch_build.choose()
@@ -28,13 +29,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from app import self_test
 
         return self_test.run()
-    from app import start
+    return _open_window(wanted)
 
+
+def _open_window(wanted: str) -> int:
+    trouble = libraries.trouble()
+    if trouble is not None:
+        said, code = trouble
+        print(said, file=sys.stderr)
+        return code
     try:
+        from app import start
+
         return start.open_window([], wanted)
     except OSError as error:  # a folder that cannot be made
         print(error, file=sys.stderr)
         return 1
+    except Exception as error:
+        return crashes.leave_early(error)
 
 
 if __name__ == "__main__":

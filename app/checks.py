@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import resources
-from app import paths
+from app import libraries, paths
 
 if TYPE_CHECKING:
     from engine.api import Usage
@@ -33,6 +33,11 @@ PACKAGES = ("torch", "transformers", "tokenizers", "PySide6-Essentials")
 
 class CheckFailed(Exception):
     """What is wrong, as a sentence's end."""
+
+
+def first() -> Iterator[tuple[str, Check]]:
+    """What a window needs."""
+    yield "system libraries", system_libraries
 
 
 def every(model: Path | None) -> Iterator[tuple[str, Check]]:
@@ -81,6 +86,15 @@ def watch_network() -> list[str]:
 def _require(met: bool, otherwise: str) -> None:
     if not met:
         raise CheckFailed(otherwise)
+
+
+def system_libraries() -> str:
+    """Qt's plugin for this screen can be loaded."""
+    trouble = libraries.trouble()
+    _require(trouble is None, trouble[0] if trouble else "")
+    missing = libraries.missing()
+    _require(not missing, f"{', '.join(missing)} missing")
+    return f"Qt's plugin for {' or '.join(libraries.platforms()) or 'this system'} is loaded"
 
 
 def versions() -> str:

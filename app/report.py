@@ -37,6 +37,12 @@ def report(failed: Iterable[str], private: Iterable[str]) -> str:
     return "\n".join(parts) + "\n"
 
 
+def of_crash(trace: str) -> str:
+    """The report on a crash, of which `trace` has places in the code and no texts."""
+    lines = map(_without_secrets, trace.splitlines())
+    return "\n".join([_versions(), "Ended by:", *lines]) + "\n"
+
+
 def _versions() -> str:
     lines = [f"{platform.platform()}, Python {platform.python_version()}"]
     for name in PACKAGES:

@@ -12,11 +12,11 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from app import bundle, paths
+from app import bundle, libraries, paths
 from engine.child import Child
 
 SECONDS = 600.0  # for all checks together
@@ -86,34 +86,40 @@ def _end(child: Child) -> str:
 def _serve(connection: Connection, home: Path, model: Path | None, said: Path) -> None:
     """Do the checks, and tell when one begins and how it ended. Runs in the child process."""
     _settle(home, said)
-    from app import checks, window_checks
+    from app import checks
+
+    def do(named: Iterable[tuple[str, checks.Check]]) -> bool:
+        return False not in [_do(connection, name, check) for name, check in named]
 
     missed = checks.watch_network()
-    groups = (window_checks.every(model), checks.every(model), checks.last(missed))
-    for group in groups:
-        for name, check in group:
-            connection.send((name, None, ""))
-            try:
-                connection.send((name, True, check()))
-            except Exception as error:
-                traceback.print_exc()
-                connection.send((name, False, f"{error}" or type(error).__name__))
+    if do(checks.first()):
+        from app import window_checks
+
+        do(window_checks.every(model))
+    do(checks.every(model))
+    do(checks.last(missed))
     connection.send(None)
+
+
+def _do(connection: Connection, name: str, check: Callable[[], str]) -> bool:
+    connection.send((name, None, ""))
+    try:
+        connection.send((name, True, check()))
+    except Exception as error:
+        traceback.print_exc()
+        connection.send((name, False, f"{error}" or type(error).__name__))
+        return False
+    return True
 
 
 def _settle(home: Path, said: Path) -> None:
     """Have nothing of the user's touched, no network asked, and what libraries say kept in a
     file."""
     os.environ |= {"SLIPSTREAM_HOME": str(home), "HF_HUB_OFFLINE": "1"}
-    if sys.platform == "linux" and not has_display():
+    if sys.platform.startswith("linux") and not libraries.platforms():
         os.environ["QT_QPA_PLATFORM"] = "offscreen"
     stream = said.open("w", encoding="utf-8", errors="replace")
     for descriptor in (1, 2):
         with contextlib.suppress(OSError):
             os.dup2(stream.fileno(), descriptor)
     sys.stdout = sys.stderr = stream
-
-
-def has_display() -> bool:
-    """Whether a window could be shown, as far as the environment tells."""
-    return any(map(os.environ.get, ("QT_QPA_PLATFORM", "WAYLAND_DISPLAY", "DISPLAY")))

@@ -3,29 +3,27 @@
 The window is shown before anything is loaded; torch is imported by the model lane's first job.
 """
 
-import faulthandler
 import logging
 import os
-import sys
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import IO
 
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QGuiApplication, QIcon
 from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 
-from app import paths, places, request, resources, settings
+from app import paths, places, release, request, resources, settings
 from app.appearance import Appearance
 from app.chats.store import Store
+from app.crashes import Crashes
 from app.geometry import Geometry
 from app.instance import Instance
 from app.mark import Mark
 from app.notify import Notifier
+from app.unforeseen import Unforeseen
+from app.viewmodels.about import About
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Throttle
 from app.viewmodels.chat import Chat
@@ -44,7 +42,7 @@ from app.widgets.folders import FoldersDialog
 from app.window import Parts, Window
 from app.worker import SessionLike, Worker
 from engine.api import Loaded
-from engine.errors import EngineError
+from engine.errors import EngineError, Reason
 from engine.fit import Room
 from engine.library.hub import Access, require_online
 from engine.library.index import Index
@@ -100,7 +98,7 @@ def build(
     worker = Worker(
         session_factory or _session,
         app,
-        lambda: require_online(Access(offline=models.settings.offline)),
+        lambda: online(models),
     )
     alerts = Alerts(app)
     mark = Mark(paths.mark_file())
@@ -152,7 +150,8 @@ def build(
         models.keep()
         mark.clear()
 
-    parts = Parts(chat, conversations, writing, presets, models, stats, alerts, hub)
+    about = About(worker, lambda: online(models), built_for, release.place(), app)
+    parts = Parts(about, chat, conversations, writing, presets, models, stats, alerts, hub)
     window = Window(parts, closing)
     geometry = Geometry(folder, window)
     geometry.follow_window(window)
@@ -173,6 +172,18 @@ def build(
     return Program(
         app, window, worker, alerts, models, chat, stats, hub, folders, history, conversations
     )
+
+
+def built_for() -> str:
+    """What torch computes on beside the CPU."""
+    from engine import devices
+
+    return devices.built_for()
+
+
+def online(models: Models) -> None:
+    """Raises EngineError while nothing may be asked of the network."""
+    require_online(Access(offline=models.settings.offline))
 
 
 class _Watch:
@@ -197,22 +208,51 @@ class _Watch:
 def open_window(argv: Sequence[str], wanted: str = "") -> int:
     """Run the program until its window is closed; the exit code. Where it runs already, that
     window comes forward instead. It opens what is `wanted`, as `request` reads it."""
-    install_hooks(paths.ensure(paths.log_folder()))
-    app = _application(argv)
-    instance = Instance(paths.data_folder(), app)
+    logs = paths.ensure(paths.log_folder())
+    open_log(logs)
+    crashes = Crashes(logs)
+    crashes.stand_ready()
     try:
-        if not instance.claim(wanted):
-            return 0
-    except EngineError as error:
-        return refuse(app, error)
-    program = build(argv)
-    instance.called.connect(partial(answer_call, program))
-    program.window.show()
-    program.begin()
-    answer_call(program, wanted)
-    code = program.app.exec()
-    instance.hang_up()
-    return leave(program, code, instance.close)
+        app = _application(argv)
+        unforeseen = Unforeseen(crashes, app)
+        unforeseen.install()
+        instance = Instance(paths.data_folder(), app)
+        try:
+            if not instance.claim(wanted):
+                return 0
+            program = build(argv)
+        except EngineError as error:
+            return refuse(app, error)
+        except Exception as error:
+            return unforeseen.end(error)
+        tell_of_crashes(program.alerts, crashes)
+        instance.called.connect(partial(answer_call, program))
+        program.window.show()
+        program.begin()
+        answer_call(program, wanted)
+        code = program.app.exec()
+        instance.hang_up()
+        return leave(program, code, instance.close)
+    finally:
+        crashes.stand_down()
+
+
+def tell_of_crashes(alerts: Alerts, crashes: Crashes) -> None:
+    """Have it said that an earlier start crashed, until the user has seen it; and let none of what
+    stands in chats come into reports from now on."""
+    crashes.private = alerts.private
+    found = crashes.gather()
+    if found is None:
+        return
+    alerts.stand(
+        Reason(
+            "crashed",
+            "Slipstream ended unexpectedly the last time. The report on it holds nothing of your "
+            "chats.",
+            {"path": str(found)},
+        )
+    )
+    alerts.closed.connect(lambda alert: crashes.see() if alert.is_about("crashed") else None)
 
 
 def answer_call(program: Program, said: str) -> None:
@@ -261,40 +301,19 @@ def leave(program: Program, code: int, last: Callable[[], object] = lambda: None
     os._exit(code)
 
 
-def install_hooks(folder: Path) -> None:
-    """Everything that goes wrong is written to the log file in `folder`.
-
-    A windowed program has no console, so nothing is printed.
-    """
+def open_log(folder: Path) -> None:
+    """What goes wrong is written to the log file in `folder`: a windowed program has no console."""
     path = folder / LOG_NAME
     if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
         path.replace(path.with_suffix(".old.log"))
-    stream = path.open("a", encoding="utf-8")
     logging.basicConfig(
-        stream=stream,
+        stream=path.open("a", encoding="utf-8"),
         level=logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         force=True,
     )
     # It tells every address it asks, also those that open a file to whoever knows them.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
-    _hook_exceptions(stream)
-
-
-def _hook_exceptions(stream: IO[str]) -> None:
-    faulthandler.enable(stream)
-
-    def of_main(
-        kind: type[BaseException], error: BaseException, trace: TracebackType | None
-    ) -> None:
-        log.critical("unhandled", exc_info=(kind, error, trace))
-
-    def of_thread(args: threading.ExceptHookArgs) -> None:
-        error = args.exc_value or args.exc_type()
-        log.critical("unhandled in a thread", exc_info=(args.exc_type, error, args.exc_traceback))
-
-    sys.excepthook = of_main
-    threading.excepthook = of_thread
 
 
 def _application(argv: Sequence[str]) -> QApplication:

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QVBoxLayout,
 
 from app import actions, paths
 from app.setting import Value
+from app.viewmodels.about import About
 from app.viewmodels.alerts import Action, Alerts
 from app.viewmodels.binding import bind
 from app.viewmodels.chat import Chat
@@ -28,6 +29,7 @@ from app.viewmodels.presets import Presets
 from app.viewmodels.stats import Stats
 from app.viewmodels.writing import Writing
 from app.widgets import chat_column, sidebar
+from app.widgets.about import AboutDialog
 from app.widgets.border import Border, Span
 from app.widgets.chat_column import NoteBar
 from app.widgets.chat_list import RAIL, ChatList
@@ -55,6 +57,7 @@ OUTSIDE = 16  # what is written stands under what is said, so its frame lies tha
 class Parts:
     """The view models that the window shows."""
 
+    about: About
     chat: Chat
     conversations: Conversations
     writing: Writing
@@ -125,8 +128,14 @@ class Window(QWidget):
         """The dialog; made when it is first asked for."""
         made = SettingsDialog(self._models.settings, self)
         made.changed.connect(self.set)
+        made.about_asked.connect(lambda: self.about.open_up())
         self.dialog_made.emit("settings", made)
         return made
+
+    @cached_property
+    def about(self) -> AboutDialog:
+        """What the program is; made when it is first asked for."""
+        return AboutDialog(self._parts.about, self)
 
     def _centre(self) -> QWidget:
         """The chat: its header, its turns, and below them where it is written."""
@@ -269,6 +278,7 @@ class Window(QWidget):
         (self.first_run if first else self.composer.edit).setFocus()
 
     def _act(self, action: Action) -> None:
+        alerts = self._parts.alerts
         match action:
             case Action.NEW_CHAT:
                 self.new_chat()
@@ -284,7 +294,13 @@ class Window(QWidget):
                 self._models.choose_target(self._chat.choices.target or "")
             case Action.OPEN_LOG:
                 QDesktopServices.openUrl(QUrl.fromLocalFile(str(paths.log_folder())))
-        self._parts.alerts.dismiss()
+            case Action.OPEN_REPORT if (
+                alerts.current is not None and alerts.current.reason is not None
+            ):
+                path = str(alerts.current.reason.values["path"])
+                QDesktopServices.openUrl(QUrl.fromLocalFile(path))
+                alerts.close()
+        alerts.dismiss()
 
     def _is_docked(self) -> bool:
         """Whether the sidebar stands beside the chat: the user's choice, where there is room."""

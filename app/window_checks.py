@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 from PySide6.QtCore import QCoreApplication, QEventLoop, QSize, QTimer
 from PySide6.QtGui import QColor, QGuiApplication, QImage, QImageReader
+from PySide6.QtWidgets import QDialogButtonBox
 
 from app import paths, resources, start
 from app.checks import Check, CheckFailed, icons
@@ -27,7 +28,6 @@ QUESTION = "Say hello in one sentence."
 ENOUGH_TOKENS = 48
 LOAD_SECONDS, ANSWER_SECONDS = 300.0, 120.0
 FORMATS = ("png", "svg")
-OF_QT = "QPlatformTheme", "Cancel"  # a text that Qt itself translates
 
 
 def every(model: Path | None) -> Iterator[tuple[str, Check]]:
@@ -74,7 +74,7 @@ class Script:
 
     def open(self) -> str:
         """The window opens, and shows something."""
-        start.install_hooks(paths.ensure(paths.log_folder()))
+        start.open_log(paths.ensure(paths.log_folder()))
         shelf = Shelf(
             [paths.model_folder()],
             paths.model_folder(),
@@ -186,10 +186,11 @@ def languages() -> str:
     app = QCoreApplication.instance()
     if app is None:
         raise CheckFailed("there is no window")
-    told = []
+    told, cancel = [], QDialogButtonBox.StandardButton.Cancel
     for language in resources.LANGUAGES:
         resources.speak(app, language)
-        told.append(QCoreApplication.translate(*OF_QT))
+        box = QDialogButtonBox(cancel)
+        told.append(box.button(cancel).text())
         if resources.language_now() != language:
             raise CheckFailed(f"the program's words in “{language}” are not there")
     if len(set(told)) < len(told):

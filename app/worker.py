@@ -91,6 +91,8 @@ class Job(StrEnum):
     TIDY = "tidy"
     KEEP = "keep"  # chats
     COUNT = "count"
+    NOTICE = "notice"  # of third parties
+    RELEASE = "release"  # a newer version
     LIMIT = "limit"
     CLOSE = "close"
 
@@ -369,9 +371,9 @@ class Worker(QObject):
         """Do `task` in the files lane."""
         self._submit(self._files, job, task)
 
-    def ask(self, task: Task) -> None:
+    def ask(self, task: Task, job: Job = Job.HUB) -> None:
         """Do `task` in the hub lane."""
-        self._submit(self._hub, Job.HUB, task)
+        self._submit(self._hub, job, task)
 
     def fetch(self, task: Task) -> None:
         """Get the starter model: do `task` in the download lane, if that may be asked for."""

@@ -22,13 +22,16 @@ if os.environ.setdefault("QT_QPA_PLATFORM", "offscreen") == "offscreen":
 from PySide6.QtGui import QFont, QFontDatabase
 from PySide6.QtWidgets import QApplication
 
+from app import paths, start
+from app.crashes import Crashes
+from app.unforeseen import Unforeseen
 from engine.api import Usage
 from engine.errors import LoadError, Reason
 from tests import chat_screens, model_screens
 from tests.chat_screens import QUESTION, first_answer
 from tests.fakes import DRAFT, FakeShelf
 from tests.model_screens import computer, usual
-from tests.stage import Stage, exact
+from tests.stage import SCHEMES, Stage, exact
 
 
 def first_run(out: Path) -> None:
@@ -125,6 +128,38 @@ def precisions(out: Path) -> None:
         stage.end()
 
 
+def around(out: Path) -> None:
+    """About the program, what a crash left, and an error that nobody foresaw."""
+    for scheme in SCHEMES:
+        stage = Stage(out, exact(), usual())
+        stage.show(scheme, 1440, 900)
+        window = stage.program.window
+        about = window.about._about
+        window.about.open_up()
+        stage.settle(0.2)
+        stage.shoot(f"about-{scheme}", window.about)
+        about.said, about.page = "Version 0.2.0 is there.", "https://slipstream.example/0.2.0"
+        window.about.notice.click()
+        stage.settle(6.0)
+        stage.shoot(f"notice-{scheme}", window.about)
+        window.about.close()
+        window.settings.open_up()
+        stage.settle(0.1)
+        stage.shoot(f"settings-foot-{scheme}", window.settings)
+        window.settings.close()
+        logs = paths.ensure(paths.log_folder())
+        (logs / "crash-20260101-120000-000000.txt").write_text("Ended by:")
+        crashes = Crashes(logs)
+        start.tell_of_crashes(stage.program.alerts, crashes)
+        stage.shoot(f"crashed-{scheme}")
+        unforeseen = Unforeseen(crashes)
+        unforeseen.hear(ZeroDivisionError("division by zero"))
+        stage.settle(0.2)
+        stage.shoot(f"unforeseen-{scheme}", unforeseen.dialog)
+        unforeseen.dialog.close()
+        stage.end()
+
+
 def main(arguments: list[str]) -> None:
     """Draw all pictures, or those named."""
     out = Path(arguments[0])
@@ -141,6 +176,7 @@ def main(arguments: list[str]) -> None:
         "troubled": lambda: troubled(out),
         "popovers": lambda: popovers(out),
         "precisions": lambda: precisions(out),
+        "around": lambda: around(out),
         **{name: partial(draw, out) for name, draw in chat_screens.PICTURES.items()},
         **{name: partial(draw, out) for name, draw in model_screens.PICTURES.items()},
     }

@@ -24,6 +24,7 @@ class Action(StrEnum):
     OPEN_LOG = "open_log"
     LOAD_CHATS_MODEL = "load_chats_model"
     ANSWER = "answer"
+    OPEN_REPORT = "open_report"
 
 
 # What helps, by the engine's code; where nothing stands here, the sentence says what helps, or
@@ -40,6 +41,7 @@ HELP: dict[Action, tuple[str, ...]] = {
         *("custom_code", "gguf_damaged", "gguf_cut_off", "gguf_architecture", "cannot_run"),
     ),
     Action.OPEN_LOG: ("unforeseen", "tokenizer_crashed"),
+    Action.OPEN_REPORT: ("crashed",),
 }
 
 
@@ -50,6 +52,10 @@ class Alert:
     text: str
     actions: tuple[Action, ...] = ()
     reason: Reason | None = None
+
+    def is_about(self, code: str) -> bool:
+        """Whether the engine says it under this code."""
+        return self.reason is not None and self.reason.code == code
 
     @property
     def details(self) -> tuple[str, ...]:
@@ -68,6 +74,7 @@ class Alerts(QObject):
     """
 
     current_changed = Signal(object)
+    closed = Signal(object)  # Alert: one that stood, and has been read
     current = Property[Alert | None](None)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -91,7 +98,7 @@ class Alerts(QObject):
 
     def withdraw(self, code: str) -> None:
         """What stands under `code` is no longer true."""
-        self._standing = [a for a in self._standing if a.reason is None or a.reason.code != code]
+        self._standing = [a for a in self._standing if not a.is_about(code)]
         self._show()
 
     def dismiss(self) -> None:
@@ -101,7 +108,7 @@ class Alerts(QObject):
     def close(self) -> None:
         """The user has read what is shown."""
         if self._passing is None and self._standing:
-            self._standing.pop()
+            self.closed.emit(self._standing.pop())
         self._pass(None)
 
     def report(self) -> str:

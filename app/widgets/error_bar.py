@@ -87,6 +87,7 @@ class ErrorBar(QFrame):
             Action.OPEN_LOG: self.tr("Open the log"),
             Action.LOAD_CHATS_MODEL: self.tr("Load it"),
             Action.ANSWER: self.tr("Answer it"),
+            Action.OPEN_REPORT: self.tr("Open report"),
         }
 
     def update_alert(self, alert: Alert | None) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import (
     QDialog,
     QFrame,
     QGridLayout,
+    QHBoxLayout,
     QScrollArea,
     QVBoxLayout,
     QWidget,
@@ -59,6 +60,7 @@ class SettingsDialog(QDialog):
     """Stays beside the window. `changed` tells the name of an entry and its new value."""
 
     changed = Signal(str, object)
+    about_asked = Signal()
 
     def __init__(self, settings: Settings, parent: QWidget) -> None:
         super().__init__(parent)
@@ -93,12 +95,18 @@ class SettingsDialog(QDialog):
         scroll.setWidget(held)
         close = Button(self.tr("Close"))
         close.clicked.connect(self.close)
+        self.about = Button(self.tr("About Slipstream"), kind="flat")
+        self.about.clicked.connect(self.about_asked)
+        foot = QHBoxLayout()
+        foot.addWidget(self.about)
+        foot.addStretch()
+        foot.addWidget(close)
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, 14, MARGIN, MARGIN)
         column.setSpacing(12)
         column.addWidget(label(self.tr("Settings"), "title"))
         column.addWidget(scroll, 1)
-        column.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
+        column.addLayout(foot)
 
     def _group(self, name: str, entries: list[Entry]) -> QFrame:
         card = QFrame()

@@ -2,6 +2,76 @@
 <!DOCTYPE TS>
 <TS version="2.1" language="de" sourcelanguage="en">
 <context>
+    <name>About</name>
+    <message>
+        <source>This build names no place where new versions are announced.</source>
+        <translation>Dieses Programm nennt keinen Ort, an dem neue Versionen bekannt gegeben werden.</translation>
+    </message>
+    <message>
+        <source>{version}, {build} build</source>
+        <translation>{version}, gebaut für {build}</translation>
+    </message>
+    <message>
+        <source>Looking…</source>
+        <translation>Es wird nachgesehen …</translation>
+    </message>
+    <message>
+        <source>Version {version} is there.</source>
+        <translation>Version {version} ist da.</translation>
+    </message>
+    <message>
+        <source>This is the newest version.</source>
+        <translation>Das ist die neueste Version.</translation>
+    </message>
+</context>
+<context>
+    <name>AboutDialog</name>
+    <message>
+        <source>About Slipstream</source>
+        <translation>Über Slipstream</translation>
+    </message>
+    <message>
+        <source>Open its page</source>
+        <translation>Ihre Seite öffnen</translation>
+    </message>
+    <message>
+        <source>Look for a new version</source>
+        <translation>Nach einer neuen Version sehen</translation>
+    </message>
+    <message>
+        <source>Third-party notice</source>
+        <translation>Hinweise zu Dritten</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+    <message>
+        <source>Local language models, made fast by speculative decoding</source>
+        <translation>Lokale Sprachmodelle, schnell durch spekulatives Dekodieren</translation>
+    </message>
+    <message>
+        <source>Version</source>
+        <translation>Version</translation>
+    </message>
+    <message>
+        <source>not installed</source>
+        <translation>nicht installiert</translation>
+    </message>
+    <message>
+        <source>Licence</source>
+        <translation>Lizenz</translation>
+    </message>
+    <message>
+        <source>PyTorch</source>
+        <translation>PyTorch</translation>
+    </message>
+    <message>
+        <source>Reading…</source>
+        <translation>Es wird gelesen …</translation>
+    </message>
+</context>
+<context>
     <name>Acceptance</name>
     <message>
         <source>tokens a round</source>
@@ -412,6 +482,10 @@
     <message>
         <source>Answer it</source>
         <translation>Beantworten</translation>
+    </message>
+    <message>
+        <source>Open report</source>
+        <translation>Bericht öffnen</translation>
     </message>
     <message>
         <source>Dismiss</source>
@@ -1128,6 +1202,10 @@
         <source>Close</source>
         <translation>Schließen</translation>
     </message>
+    <message>
+        <source>About Slipstream</source>
+        <translation>Über Slipstream</translation>
+    </message>
 </context>
 <context>
     <name>ShortcutSheet</name>
@@ -1368,6 +1446,40 @@
     <message>
         <source>The answer ended early.</source>
         <translation>Die Antwort endete vorzeitig.</translation>
+    </message>
+</context>
+<context>
+    <name>UnforeseenDialog</name>
+    <message>
+        <source>Error</source>
+        <translation>Fehler</translation>
+    </message>
+    <message>
+        <source>Copy report</source>
+        <translation>Bericht kopieren</translation>
+    </message>
+    <message>
+        <source>Versions and the log&apos;s last lines, without chats and tokens</source>
+        <translation>Versionen und das Ende des Protokolls, ohne Chats und Zugangstokens</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+    <message>
+        <source>The program met an error it does not know</source>
+        <translation>Das Programm stieß auf einen Fehler, den es nicht kennt</translation>
+    </message>
+    <message>
+        <source>It goes on where it can, and your chats are kept.</source>
+        <translation>Es läuft weiter, wo es kann, und Ihre Chats sind gesichert.</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n more since then</source>
+        <translation>
+            <numerusform>%n weiterer seitdem</numerusform>
+            <numerusform>%n weitere seitdem</numerusform>
+        </translation>
     </message>
 </context>
 <context>

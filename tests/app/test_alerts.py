@@ -174,7 +174,7 @@ def test_without_a_log_there_is_a_report(bar):
     assert Alert("Something.").details == ()
 
 
-def test_what_stands_comes_back_until_it_is_read_or_no_longer_true(bar):
+def test_what_stands_comes_back_until_it_is_read_or_no_longer_true(bar, qtbot):
     damaged = Reason("history_mended", "The file was damaged.")
     full = Reason("history_disk_full", "The disk is full.")
     bar.alerts.stand(damaged)
@@ -186,7 +186,9 @@ def test_what_stands_comes_back_until_it_is_read_or_no_longer_true(bar):
     assert bar.text.text() == full.text
     bar.alerts.withdraw(full.code)
     assert bar.text.text() == damaged.text
-    bar.close_.click()
+    with qtbot.waitSignal(bar.alerts.closed) as read:
+        bar.close_.click()
+    assert read.args[0].is_about(damaged.code)
     assert bar.isHidden()
 
 

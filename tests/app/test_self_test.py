@@ -1,0 +1,142 @@
+"""`slipstream --self-test`: each check by its name, whatever becomes of it; and what is checked."""
+
+import os
+import time
+
+import pytest
+
+from app import checks, self_test, window_checks
+from app.checks import CheckFailed, Engine
+from engine.api import Chunk, RoundStats, Usage
+from tests import self_tests
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs the self-test with another process in place of the one with the checks."""
+
+    def running(serve, seconds=60.0):
+        monkeypatch.setattr(self_test, "_serve", serve)
+        monkeypatch.setattr(self_test, "_starter", lambda: None)
+        monkeypatch.setattr(self_test, "SECONDS", seconds)
+        code = self_test.run()
+        return code, capsys.readouterr().out.splitlines()
+
+    return running
+
+
+def test_every_check_has_a_line_and_the_code_tells(run):
+    code, lines = run(self_tests.passing)
+    assert (code, lines[:2]) == (0, ["ok      first: it works", "ok      second: it works too"])
+    assert lines[2].startswith("2 checks passed in ")
+    code, lines = run(self_tests.failing)
+    assert (code, lines[:2]) == (1, ["ok      first: it works", "FAILED  second: it is blank"])
+    assert lines[2].startswith("1 of 2 checks failed in ")
+
+
+def test_a_crash_is_told_by_the_check_it_came_in_and_by_what_was_said_before(run):
+    code, lines = run(self_tests.crashing)
+    assert code == 1
+    assert lines[1].startswith("FAILED  second: the process that does it ")
+    assert "a last word" in lines
+
+
+def test_a_hang_is_told_by_the_check_it_came_in_and_ends(run):
+    began = time.monotonic()
+    code, lines = run(self_tests.hanging, seconds=3.0)
+    assert (code, lines[1]) == (1, "FAILED  second: not done when 3 s were over")
+    assert time.monotonic() - began < 10
+
+
+def test_its_home_is_gone_at_the_end_and_none_of_the_users(run, tmp_path):
+    _, lines = run(self_tests.writing)
+    place = lines[0].rpartition(": ")[2]
+    assert place
+    assert not os.path.exists(place)
+    assert not (tmp_path / "home" / "slipstream").exists()
+
+
+@pytest.mark.parametrize(
+    "check", ["data_files", "certificates", "chats", "keyring", "graphics_card", "formula"]
+)
+def test_what_needs_no_model_passes_here(check):
+    assert getattr(checks, check)()
+
+
+def test_a_damaged_icon_is_found(monkeypatch, tmp_path):
+    (tmp_path / "mark.svg").write_text("<svg")
+    monkeypatch.setattr(checks, "icons", lambda: [tmp_path / "mark.svg"] * 11)
+    with pytest.raises(Exception, match=r"token|element"):
+        checks.data_files()
+
+
+def test_a_chat_that_is_not_found_is_found_out(monkeypatch):
+    monkeypatch.setattr("app.chats.store.Store.search", lambda self, words: [])
+    with pytest.raises(CheckFailed, match="finds nothing"):
+        checks.chats()
+
+
+class Answering:
+    """A session that answers with the same ids each time; `usage` are its counters."""
+
+    def __init__(self, ids=(1, 2), accepted=1, sums=None):
+        rounds = RoundStats(2, accepted, emitted=len(ids))
+        usage = sums or Usage().plus(rounds)
+        drafted = (True,) * accepted + (False,) * (len(ids) - accepted)
+        self._chunks = [
+            Chunk(token_ids=ids, drafted=drafted, round=rounds, usage=usage),
+            Chunk(usage=usage),
+        ]
+
+    def reply(self, *_):
+        return iter(self._chunks)
+
+    def forget(self):
+        pass
+
+    def choose_draft(self, choice):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("session", "said"),
+    [
+        (Answering(ids=(1, 3)), "other tokens at temperature 0, from 1 on"),
+        (Answering(accepted=0), "none was accepted"),
+        (Answering(sums=Usage(tokens=2, drafted=3, accepted=1)), "the sums are not the rounds'"),
+        (Answering(sums=Usage(tokens=5, drafted=2, accepted=1)), "5 tokens counted, 2 given"),
+    ],
+)
+def test_a_draft_that_changes_or_miscounts_is_found_out(session, said, tmp_path):
+    engine = Engine(tmp_path)
+    engine._plain = {0.0: (1, 2)}
+    engine._session = Answering()
+    assert "1 of 2" in engine.drafted("ngram")
+    engine._session = session
+    with pytest.raises(CheckFailed, match=said):
+        engine.drafted("ngram")
+
+
+def test_the_network_is_watched_and_this_computer_left_out():
+    asked = checks.watch_network()
+    self_tests.ask("127.0.0.1")
+    ((_, network),) = checks.last(asked)
+    assert network() == "not used"
+    self_tests.ask("192.0.2.1")
+    with pytest.raises(CheckFailed, match=r"192\.0\.2\.1"):
+        network()
+
+
+def test_icons_pictures_and_languages_are_there(qapp):
+    from app import resources
+
+    assert window_checks.pictures()
+    assert window_checks.languages() == "en, de: Cancel, Abbrechen"
+    resources.speak(qapp, "en")
+
+
+def test_a_missing_model_is_named(tmp_path):
+    name, check = next(window_checks.every(None))
+    assert name == "starter model"
+    with pytest.raises(CheckFailed, match=r"smollm2.*gguf is not there"):
+        check()
