@@ -26,6 +26,7 @@ from app.geometry import Geometry
 from app.instance import Instance
 from app.mark import Mark
 from app.notify import Notifier
+from app.settings_file import SettingsFile
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Throttle
 from app.viewmodels.chat import Chat
@@ -103,14 +104,14 @@ def build(
         lambda: require_online(Access(offline=models.settings.offline)),
     )
     alerts = Alerts(app)
-    mark = Mark(paths.mark_file())
+    mark, file = Mark(paths.mark_file()), SettingsFile(folder, kept, app)
     looked = shelf or _shelf(kept)
     models = Models(
         worker,
         looked,
         alerts,
         kept,
-        lambda changed: settings.save(changed, paths.ensure(folder)),
+        file.save,
         mark,
         app,
     )
@@ -154,6 +155,7 @@ def build(
 
     parts = Parts(chat, conversations, writing, presets, models, stats, alerts, hub)
     window = Window(parts, closing)
+    file.set_elsewhere.connect(window.set)
     geometry = Geometry(folder, window)
     geometry.follow_window(window)
     window.dialog_made.connect(geometry.follow_dialog)
