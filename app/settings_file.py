@@ -6,11 +6,11 @@ Knows the table of settings, and no widget.
 import contextlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, Signal
 
 from app import paths, settings
-from app.setting import Value
 from app.settings import TABLE, Settings
 
 
@@ -43,7 +43,7 @@ class SettingsFile(QObject):
         self._known = replace(self._known, **found)
         self._tell(found)
 
-    def _found(self) -> dict[str, Value]:
+    def _found(self) -> dict[str, Any]:
         """What stands in the file and is not from here; of one that cannot be read, nothing."""
         try:
             read = settings.read(self._folder)
@@ -52,6 +52,6 @@ class SettingsFile(QObject):
         values = {entry.name: getattr(read, entry.name) for entry in TABLE}
         return {name: v for name, v in values.items() if v != getattr(self._known, name)}
 
-    def _tell(self, found: dict[str, Value]) -> None:
+    def _tell(self, found: dict[str, Any]) -> None:
         for name, value in found.items():
             self.set_elsewhere.emit(name, value)
