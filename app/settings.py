@@ -199,13 +199,18 @@ def texts() -> Iterator[str]:
 def load(folder: Path) -> Settings:
     """The settings kept in `folder`; a value of the wrong kind falls back to its default."""
     try:
-        with (folder / FILE_NAME).open("rb") as file:
-            table = tomllib.loads(file.read(MAX_BYTES).decode("utf-8"))
+        return read(folder)
     except OSError:
         return Settings()
     except ValueError as error:
         _put_aside(folder / FILE_NAME, error)
         return Settings()
+
+
+def read(folder: Path) -> Settings:
+    """As `load`, but raises OSError where there is no file, ValueError where it is damaged."""
+    with (folder / FILE_NAME).open("rb") as file:
+        table = tomllib.loads(file.read(MAX_BYTES).decode("utf-8"))
     if table.get("sidebar") is True:
         del table["sidebar"]  # earlier versions wrote this unasked
     target = table.get("target")

@@ -22,6 +22,7 @@ from app.geometry import Geometry
 from app.instance import Instance
 from app.mark import Mark
 from app.notify import Notifier
+from app.settings_file import SettingsFile
 from app.unforeseen import Unforeseen
 from app.viewmodels.about import About
 from app.viewmodels.alerts import Alerts
@@ -101,14 +102,14 @@ def build(
         lambda: online(models),
     )
     alerts = Alerts(app)
-    mark = Mark(paths.mark_file())
+    mark, file = Mark(paths.mark_file()), SettingsFile(folder, kept, app)
     looked = shelf or _shelf(kept)
     models = Models(
         worker,
         looked,
         alerts,
         kept,
-        lambda changed: settings.save(changed, paths.ensure(folder)),
+        file.save,
         mark,
         app,
     )
@@ -153,6 +154,7 @@ def build(
     about = About(worker, lambda: online(models), built_for, release.place(), app)
     parts = Parts(about, chat, conversations, writing, presets, models, stats, alerts, hub)
     window = Window(parts, closing)
+    file.set_elsewhere.connect(window.set)
     geometry = Geometry(folder, window)
     geometry.follow_window(window)
     window.dialog_made.connect(geometry.follow_dialog)

@@ -94,6 +94,7 @@ class ScriptedChat(Chat):
         self._turns: list[Turn] = []
         self.asked: list[tuple[object, ...]] = []
         self.refuses = False
+        self.rewritten = {}
         self.can_send = True
         self.chat_id = "one"
 

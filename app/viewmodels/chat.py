@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chats.conversation import Attachment, ChatRecord, Choices, Entry, new_id
+from app.chats.conversation import Attachment, ChatRecord, Choices, Entry, Unsent, new_id
 from app.viewmodels.alerts import Action, Alerts
 from app.viewmodels.binding import Property, Throttle
 from app.viewmodels.branch import Branch
@@ -78,6 +78,7 @@ class Chat(QObject):
         self._worker, self._models, self._alerts = worker, models, alerts
         self._history, self._clock = history, clock
         self._branch = Branch(history)
+        self.rewritten: dict[str, Unsent] = {}  # questions that are being edited, of every chat
         self._room = RoomMaker(worker, self)
         self._record: ChatRecord | None = None
         self._awaited = ""  # the chat that was asked for
@@ -123,7 +124,7 @@ class Chat(QObject):
         for turn in self._branch.turns:
             texts += (turn.text, turn.reasoning)
             texts += (part for one in turn.attachments for part in (one.name, one.text))
-        return texts
+        return texts + [one.text for one in self.rewritten.values()]
 
     def new_chat(self) -> None:
         """Start afresh, with the last chat's sampling and system prompt left behind."""
@@ -185,6 +186,7 @@ class Chat(QObject):
         self._forget_overflow()
         self._cut(turn)
         self._ask(self._new_question(turn.parent, text, held))
+        self.rewritten.pop(name, None)
         return True
 
     def regenerate(self, name: str, *, same: bool = False) -> None:

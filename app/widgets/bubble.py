@@ -8,7 +8,7 @@ from PySide6.QtGui import QEnterEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app import resources
-from app.chats.conversation import Attachment
+from app.chats.conversation import Attachment, Unsent
 from app.viewmodels.chat import Chat
 from app.viewmodels.turns import Turn
 from app.widgets.attachment_chip import AttachmentChip
@@ -43,6 +43,8 @@ class Bubble(QWidget):
         self._show_text()
         self.tools.show_versions(turn.versions, turn.id)
         self.tools.set_tone("text3")
+        if turn.id in chat.rewritten:
+            self._open_editor()
 
     def _build(self) -> None:
         # As high as what is in it, however much room there is.
@@ -94,25 +96,35 @@ class Bubble(QWidget):
 
     def edit(self) -> None:
         """Let it be written anew."""
-        if self.editor is None:
-            self.editor = MessageEditor(self.turn.text, self.turn.attachments)
-            self.editor.saved.connect(self._save)
-            self.editor.left.connect(self.leave)
-            self.editor.resized.connect(lambda: self.grown.emit(self))
-            field = self.editor.field
-            self.editor.moved.connect(lambda: self.written.emit(field))
-            self._show_parts(False)
-            self.tools.set_off(self.pencil, True)
-            self._inner.addWidget(self.editor)
-            self.editor.show()
-        self.editor.field.setFocus()
+        editor = self.editor or self._open_editor()
+        editor.field.setFocus()
         self.grown.emit(self)
-        self.written.emit(self.editor.field)
+        self.written.emit(editor.field)
+
+    def _open_editor(self) -> MessageEditor:
+        """With what was written in it before another chat was opened, if something was."""
+        turn = self.turn
+        kept = self._chat.rewritten.get(turn.id, Unsent(turn.text, turn.attachments))
+        self.editor = editor = MessageEditor(kept.text, kept.attachments)
+        editor.changed.connect(self._keep)
+        editor.saved.connect(self._save)
+        editor.left.connect(self.leave)
+        editor.resized.connect(lambda: self.grown.emit(self))
+        editor.moved.connect(lambda: self.written.emit(editor.field))
+        self._show_parts(False)
+        self.tools.set_off(self.pencil, True)
+        self._inner.addWidget(editor)
+        editor.show()
+        return editor
+
+    def _keep(self, text: str, attachments: tuple[Attachment, ...]) -> None:
+        self._chat.rewritten[self.turn.id] = Unsent(text, attachments)
 
     def leave(self) -> None:
         """Show what was there."""
         if self.editor is None:
             return
+        self._chat.rewritten.pop(self.turn.id, None)
         self.editor.hide()
         self.editor.deleteLater()
         self.editor = None

@@ -23,6 +23,7 @@ class MessageEditor(QWidget):
     """Ctrl+Enter saves, Esc leaves."""
 
     saved = Signal(str, tuple)  # tuple[Attachment, ...]
+    changed = Signal(str, tuple)
     left = Signal()
     resized = Signal()
     moved = Signal()  # the caret
@@ -77,6 +78,7 @@ class MessageEditor(QWidget):
     def _check(self) -> None:
         self.save.setEnabled(bool(self._attached or self.field.text().strip()))
         self._hint.hide()
+        self.changed.emit(*self._written())
 
     def _remove(self, attached: Attached) -> None:
         self._attached = tuple(one for one in self._attached if one is not attached)
@@ -86,8 +88,10 @@ class MessageEditor(QWidget):
 
     def _save(self) -> None:
         if self.save.isEnabled():
-            attachments = tuple(one.attachment for one in self._attached)
-            self.saved.emit(self.field.text(), attachments)
+            self.saved.emit(*self._written())
+
+    def _written(self) -> tuple[str, tuple[Attachment, ...]]:
+        return self.field.text(), tuple(one.attachment for one in self._attached)
 
 
 class _Field(Field):

@@ -21,6 +21,7 @@ from app.widgets.turn import AnswerTurn
 from engine.api import Chunk, Finish, Usage
 from engine.errors import Reason
 from engine.text import Thinking
+from tests.fakes import ScriptedSession, chunks_of
 
 USAGE = Usage(
     tokens=185,
@@ -283,6 +284,43 @@ def test_a_question_is_edited_in_its_place(qtbot, chat, show):
     assert chat.asked == []
     qtbot.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     assert chat.asked == [("edit", "q", "What is it? Now\n", ())]
+
+
+def test_an_edit_that_is_left_for_another_chat_goes_on(qtbot, open_program):
+    program = open_program(ScriptedSession(*[chunks_of(["ok"])] * 2))
+    column = program.window.transcript
+
+    def bubble():
+        return column.findChildren(Bubble)[0]
+
+    def leave_and_return():
+        name = program.chat.chat_id
+        program.window.new_chat()
+        qtbot.waitUntil(lambda: not column.findChildren(Bubble))
+        program.conversations.open(name)
+        qtbot.waitUntil(lambda: bool(column.findChildren(Bubble)))
+
+    with qtbot.waitSignal(program.chat.answered):
+        program.chat.send("What is it", [Attachment("one.txt", "1"), Attachment("two.txt", "2")])
+    bubble().edit()
+    qtbot.keyClicks(bubble().editor.field, " now?")
+    bubble().editor.chips._chips[0].remove.click()
+    leave_and_return()
+    assert bubble().editor.field.text() == "What is it now?"
+    assert "What is it now?" in program.chat.texts  # which no bug report holds
+    assert program.window.composer.edit.hasFocus()
+    bubble().editor.cancel.click()
+    leave_and_return()
+    assert bubble().editor is None
+    bubble().edit()
+    bubble().editor.field.setPlainText("And this?")
+    leave_and_return()
+    with qtbot.waitSignal(program.chat.answered):
+        bubble().editor.save.click()
+    leave_and_return()
+    assert bubble().editor is None
+    assert bubble().turn.text == "And this?"
+    assert program.chat.rewritten == {}
 
 
 def test_files_of_a_question_can_be_taken_away_and_sent_alone(qtbot, chat, show):

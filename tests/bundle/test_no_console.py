@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bundle.program import TINY
+from tests.bundle.program import BUNDLE, TINY
 from tests.bundle.screen import ask, showing
 
 pytestmark = pytest.mark.bundle
@@ -37,3 +37,8 @@ def test_the_window_works_and_logs_into_a_file(program, hub_url):
     assert (question.text, question.role, answer.role) == ("how are you", "user", "assistant")
     assert answer.text
     assert "Traceback" not in program.log
+
+
+@pytest.mark.skipif(not BUNDLE, reason="the starter model is in the bundle")
+def test_it_checks_itself(program):
+    program.run("--self-test", closed=True)
