@@ -34,7 +34,7 @@ def rooms(device: str, cards: list[Gpu] | None = None) -> list[Room]:
     if device != "cuda":
         return [_shared_room(device)]
     torch = sys.modules.get("torch")
-    if torch is None and _torch_is_built_for() == "hip":
+    if torch is None and built_for() == "hip":
         return [Room("cuda", "AMD graphics card", None, None)]
     cards = gpus()[0] if cards is None else cards
     # torch is not worth seconds here
@@ -128,14 +128,14 @@ def likely() -> Device:
     was built for, Apple's chip, or none."""
     if sys.platform == "darwin" and platform.machine() == "arm64":
         return "mps"
-    built = _torch_is_built_for()
+    built = built_for()
     if built == "xpu":
         return "xpu"
     cards = _visible(gpus()[0]) if built == "cuda" else []
     return "cuda" if cards or built == "hip" else "cpu"
 
 
-def _torch_is_built_for() -> str:
+def built_for() -> str:
     """ "cuda", "hip", "xpu", or nothing of the kind, as torch's files say; it is not imported."""
     spec = find_spec("torch")
     for folder in (spec and spec.submodule_search_locations) or ():

@@ -24,6 +24,7 @@ class Action(StrEnum):
     OPEN_LOG = "open_log"
     LOAD_CHATS_MODEL = "load_chats_model"
     ANSWER = "answer"
+    GRAPHICS_CARD = "graphics_card"
 
 
 # What helps, by the engine's code; where nothing stands here, the sentence says what helps, or

@@ -87,6 +87,7 @@ class ErrorBar(QFrame):
             Action.OPEN_LOG: self.tr("Open the log"),
             Action.LOAD_CHATS_MODEL: self.tr("Load it"),
             Action.ANSWER: self.tr("Answer it"),
+            Action.GRAPHICS_CARD: self.tr("Graphics card"),
         }
 
     def update_alert(self, alert: Alert | None) -> None:

@@ -119,7 +119,7 @@ def test_a_device_that_is_none_is_refused(folder, capsys):
 
 def test_no_torch_is_loaded_for_an_amd_or_intel_card(folder, capsys, monkeypatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    monkeypatch.setattr(devices, "_torch_is_built_for", lambda: "hip")
+    monkeypatch.setattr(devices, "built_for", lambda: "hip")
     for device in ("cuda", "xpu"):
         assert main(["fit", str(folder / "target.gguf"), "--device", device]) == 0
         said = capsys.readouterr().out

@@ -128,7 +128,7 @@ def test_a_card_of_another_maker_is_asked_through_torch(nvml, monkeypatch):
 def terminal(monkeypatch):
     """A process that has not loaded torch."""
     monkeypatch.delitem(sys.modules, "torch")
-    monkeypatch.setattr(devices, "_torch_is_built_for", lambda: "cuda")
+    monkeypatch.setattr(devices, "built_for", lambda: "cuda")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
@@ -171,7 +171,7 @@ def test_a_part_of_a_card_is_unknown(nvml, terminal, monkeypatch):
 
 
 def test_an_amd_card_is_unknown_without_torch_whatever_nvidia_says(nvml, terminal, monkeypatch):
-    monkeypatch.setattr(devices, "_torch_is_built_for", lambda: "hip")
+    monkeypatch.setattr(devices, "built_for", lambda: "hip")
     (room,) = devices.rooms("cuda")
     assert room == Room("cuda", "AMD graphics card", None, None)
     assert "torch" not in sys.modules
@@ -212,7 +212,7 @@ def test_a_card_counts_only_for_a_torch_that_was_built_for_it(
     nvml, monkeypatch, built, cards, expected
 ):
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(devices, "_torch_is_built_for", lambda: built)
+    monkeypatch.setattr(devices, "built_for", lambda: built)
     nvml.cards = nvml.cards[:cards]
     assert devices.likely() == expected
 
@@ -230,4 +230,4 @@ def test_torchs_own_files_say_what_it_was_built_for(tmp_path, monkeypatch, line,
     (tmp_path / "version.py").write_text(f"__version__ = '2.13.0'\n{line}\n")
     spec = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
     monkeypatch.setattr(devices, "find_spec", lambda name: spec)
-    assert devices._torch_is_built_for() == expected
+    assert devices.built_for() == expected
