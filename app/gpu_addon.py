@@ -79,6 +79,7 @@ def disable() -> None:
     at that start where this process uses the add-on. Raises OSError."""
     home = torch_build.home()
     addon.forget(home)
+    torch_build.leave()
     if torch_build.in_use() is None:
         addon.tidy(home, keep_wheels=False)
 

@@ -51,6 +51,14 @@ def in_use() -> Path | None:
     return next((f.site for f in sys.meta_path if isinstance(f, _Watch)), None)
 
 
+def leave() -> None:
+    """Use the program's own torch where none was imported yet."""
+    for watch in [found for found in sys.meta_path if isinstance(found, _Watch)]:
+        if "torch" not in sys.modules:
+            sys.meta_path.remove(watch)
+            sys.path.remove(str(watch.site))
+
+
 def version(packaged: Path) -> str:
     """The packaged torch's, without what stands behind a "+"; empty where it cannot be told."""
     note = next(packaged.glob("torch-*.dist-info"), None)

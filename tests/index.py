@@ -27,7 +27,8 @@ class cuda:
     @staticmethod
     def init(): raise RuntimeError("no card in this play")
 class _Ones(list):
-    def __add__(self, other): return [a + b for a, b in zip(self, other)]
+    def __add__(self, other): return _Ones(a + b for a, b in zip(self, other))
+    def tolist(self): return list(self)
 def ones(count, device): return _Ones([1.0] * count)
 """
 
