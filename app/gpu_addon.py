@@ -118,7 +118,7 @@ def _tried(wanted: Build, site: Path, progress: Report, stopped: Stopped) -> Rea
     if (version, tried.cuda) != (wanted.torch, wanted.cuda) or Path(tried.folder) != site:
         raise EngineError(
             "trial_wrong",
-            "PyTorch's build for the graphics card is {found}, not {expected}.",
+            "The graphics card add-on is PyTorch {found}, not {expected}, so it was removed.",
             found=f"{tried.version}, CUDA {tried.cuda}",
             expected=f"{wanted.torch}, CUDA {wanted.cuda}",
         )
@@ -126,8 +126,7 @@ def _tried(wanted: Build, site: Path, progress: Report, stopped: Stopped) -> Rea
         return None
     return Reason(
         "gpu_unusable",
-        "PyTorch's build for the graphics card is here, but does not see the card, so the "
-        "processor is used. It says: {why}",
+        "The graphics card add-on does not see the card, so the processor is used. It says: {why}",
         {"why": tried.why or "-"},
     )
 

@@ -96,10 +96,7 @@ def _here(wanted: Build | None, torch: str, found: list[nvml.Gpu]) -> Outlook | 
 
 def _ready(found: list[nvml.Gpu], used: bool) -> Reason:
     if not found:
-        return Reason(
-            "gpu_unseen",
-            "The part that computes on a graphics card is here, but no card is seen now.",
-        )
+        return Reason("gpu_unseen", "The graphics card add-on is here, but no card is seen now.")
     values = {"card": found[0].name}
     if used:
         return Reason("gpu_used", "Slipstream computes on the graphics card, {card}.", values)
@@ -132,8 +129,8 @@ def _offer(wanted: Build | None, found: list[nvml.Gpu]) -> Outlook:
     if wanted is None:
         said = Reason(
             "gpu_not_offered",
-            "For this system Slipstream has no part to download that uses the graphics card, "
-            "{card}. Installed with pip, it can use it with this build of PyTorch:",
+            "For this system Slipstream has no add-on that uses the graphics card, {card}. "
+            "Installed with pip, it can use it with this build of PyTorch:",
             {"card": name},
         )
         return Outlook(State.TOLD, said, _pip("python", CUDA_INDEX))
@@ -144,7 +141,8 @@ def _offer(wanted: Build | None, found: list[nvml.Gpu]) -> Outlook:
     values = {"card": name}
     said = Reason(
         "gpu_offered",
-        "Slipstream can compute on the graphics card, {card}, with a part that is downloaded once.",
+        "Slipstream can compute on the graphics card, {card}, with an add-on that is downloaded "
+        "once.",
         values,
     )
     return Outlook(State.OFFERED, said, "", wanted.size, come, wanted.unpacked)

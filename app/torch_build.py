@@ -92,7 +92,7 @@ def _ended() -> Reason | None:
     return Reason(
         "addon_ended_program",
         "The graphics card add-on ended the program when it was last loaded, so the processor is "
-        "used.",
+        "used. In the settings it can be tried again or removed.",
     )
 
 
@@ -130,7 +130,8 @@ class _Watch(MetaPathFinder):
         except Exception as error:
             reason = Reason(
                 "addon_failed",
-                "The graphics card add-on cannot be loaded, so the processor is used: {error}",
+                "The graphics card add-on cannot be loaded, so the processor is used. In the "
+                "settings it can be tried again or removed. {error}",
                 {"error": first_line(error)},
             )
             addon.refuse(home(), reason)

@@ -37,14 +37,14 @@ def run(site: Path, stopped: Callable[[], bool], seconds: float = LIMIT) -> Trie
         said = _heard(child, stopped, time.monotonic() + seconds)
     except EOFError as error:
         raise EngineError(
-            "trial_crashed", "PyTorch's build for the graphics card ended while it was tried."
+            "trial_crashed", "The graphics card add-on crashed when it was tried."
         ) from error
     finally:
         child.close()
     if isinstance(said, str):
         raise EngineError(
             "trial_failed",
-            "PyTorch's build for the graphics card cannot be loaded: {error}",
+            "The graphics card add-on cannot be loaded: {error}",
             error=said,
         )
     return Tried(*said)
@@ -59,7 +59,7 @@ def _heard(child: Child, stopped: Callable[[], bool], deadline: float) -> Any:
             if time.monotonic() > deadline:
                 raise EngineError(
                     "trial_slow",
-                    "PyTorch's build for the graphics card did not answer when it was tried.",
+                    "The graphics card add-on did not answer when it was tried.",
                 ) from None
 
 

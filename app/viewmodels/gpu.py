@@ -44,7 +44,7 @@ DEEDS: dict[State, tuple[Deed, ...]] = {
     State.READY: (Deed.RESTART, Deed.UNDO),
     State.USED: (Deed.UNDO,),
     State.LEAVING: (Deed.RESTART,),
-    State.REFUSED: (Deed.RETRY, Deed.UNDO),
+    State.REFUSED: (Deed.RETRY, Deed.THROW_AWAY),
 }
 
 

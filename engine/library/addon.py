@@ -22,6 +22,10 @@ NOTE, REFUSAL = "addon.json", "refused.json"
 WHEELS, HALF, SITE = "wheels", "unpacking", "site"
 LARGE = 2**20  # bytes; of files from here on the length is noted and looked at
 LIMIT = 2**20  # bytes of a note
+DAMAGED = (
+    "The graphics card add-on is damaged ({file}), so the processor is used. Remove it in the "
+    "settings and fetch it anew."
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ def trouble(home: Path, found: Addon) -> Reason | None:
                 continue
         return Reason(
             "addon_damaged",
-            "The graphics card add-on is damaged ({file}), so the processor is used.",
+            DAMAGED,
             {"file": Path(name).name},
         )
     return None
@@ -116,7 +120,7 @@ def refusal(home: Path) -> tuple[Reason, bool] | None:
         reason = Reason(str(code), str(template), dict(values))
         reason.text  # noqa: B018  a damaged note is found here
         return reason, told is True
-    return Reason("addon_damaged", "The note about it cannot be read.", {"file": REFUSAL}), False
+    return Reason("addon_damaged", DAMAGED, {"file": REFUSAL}), False
 
 
 def allow(home: Path) -> None:

@@ -370,7 +370,7 @@ def test_the_command_tells_enables_and_disables(offer, capsys):
     assert "are downloaded" in said.err
     assert "From the next start on Slipstream computes on" in said.out
     assert main(["gpu", "disable"]) == 0
-    assert "with a part that is downloaded once" in capsys.readouterr().out
+    assert "with an add-on that is downloaded" in capsys.readouterr().out
 
 
 def test_offline_the_command_says_so(offer, capsys):
