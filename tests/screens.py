@@ -24,7 +24,7 @@ from PySide6.QtWidgets import QApplication
 
 from engine.api import Usage
 from engine.errors import LoadError, Reason
-from tests import chat_screens, model_screens
+from tests import chat_screens, gpu_screens, model_screens
 from tests.chat_screens import QUESTION, first_answer
 from tests.fakes import DRAFT, FakeShelf
 from tests.model_screens import computer, usual
@@ -143,6 +143,7 @@ def main(arguments: list[str]) -> None:
         "precisions": lambda: precisions(out),
         **{name: partial(draw, out) for name, draw in chat_screens.PICTURES.items()},
         **{name: partial(draw, out) for name, draw in model_screens.PICTURES.items()},
+        **{name: partial(draw, out) for name, draw in gpu_screens.PICTURES.items()},
     }
     for name, draw in pictures.items():
         if len(arguments) == 1 or name in arguments[1:]:
