@@ -13,10 +13,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app import bench, listing, settings_command
+from app import bench, gpu_command, listing, settings_command
 from app.terminal import (
     LONGEST_DRAFT,
     PRECISIONS,
+    ProgressLine,
     add_model,
     at_least_1,
     draft_choice,
@@ -28,7 +29,7 @@ from app.terminal import (
 
 if TYPE_CHECKING:
     from app.chats.exchange import Form
-    from engine.api import Chunk, Drafting, Loaded, Message, Progress, Sampling, Verification
+    from engine.api import Chunk, Drafting, Loaded, Message, Sampling, Verification
     from engine.errors import Reason
     from engine.session import Session
 
@@ -85,6 +86,7 @@ def parser() -> argparse.ArgumentParser:
     settings_command.add_arguments(
         commands.add_parser("settings", help="what is set, or another value")
     )
+    gpu_command.add_arguments(commands.add_parser("gpu", help="use the graphics card, or not"))
     doctor = commands.add_parser("doctor", help="what this machine and this program can do")
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
     top.set_defaults(open="", commands=frozenset(commands.choices))
@@ -152,6 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
         "get": _get,
         "export": _export,
         "settings": settings_command.carry_out,
+        "gpu": gpu_command.carry_out,
         "doctor": _doctor,
     }
     _mend_streams()
@@ -202,45 +205,6 @@ def _drafting(arguments: argparse.Namespace) -> "Drafting":
     return Drafting(arguments.draft_length, arguments.verification)
 
 
-class _ProgressLine:
-    """Progress on one line of the terminal; nothing where there is none to see it."""
-
-    WIDTH = 60
-
-    def __init__(self) -> None:
-        self._shown = ""
-        self._began: tuple[float, int] | None = None
-
-    def __call__(self, progress: "Progress") -> None:
-        if not sys.stderr.isatty():
-            return
-        share = progress.done / progress.total if progress.total else 0
-        text = f"{progress.stage} {share:.0%}"
-        if progress.stage == "wait":
-            text = f"the hub asks to wait, {progress.total - progress.done} s left"
-        if progress.stage == "download":
-            text += self._rate(progress)
-        if text != self._shown:
-            print(f"\r{text:{self.WIDTH}}", end="", file=sys.stderr, flush=True)
-            self._shown = text
-
-    def _rate(self, progress: "Progress") -> str:
-        """How fast it goes and how long it will take, by what has come since the first report."""
-        now = time.monotonic()
-        if self._began is None:
-            self._began = now, progress.done
-        seconds, come = now - self._began[0], progress.done - self._began[1]
-        if seconds < 1 or not come:
-            return ""
-        left = (progress.total - progress.done) * seconds / come
-        return f", {come / seconds / 1e6:.1f} MB/s, {left:.0f} s left"
-
-    def clear(self) -> None:
-        if self._shown:
-            print(f"\r{'':{self.WIDTH}}\r", end="", file=sys.stderr, flush=True)
-            self._shown = ""
-
-
 def _chat(arguments: argparse.Namespace) -> int:
     import resources
     from app import paths
@@ -250,7 +214,7 @@ def _chat(arguments: argparse.Namespace) -> int:
     path = find_model(arguments.model)
     draft = draft_choice(arguments.draft)
     system = [Message("system", arguments.system)] if arguments.system else []
-    line = _ProgressLine()
+    line = ProgressLine()
     with stop_flag() as stopped:
         session = Session(paths.cache_folder(), sample=resources.read_text("sample.txt"))
         try:
@@ -391,7 +355,7 @@ def _get(arguments: argparse.Namespace) -> int:
         return 0
     kept = settings.load(paths.config_folder())
     hub.require_online(hub.Access(offline=kept.offline))
-    line = _ProgressLine()
+    line = ProgressLine()
     with stop_flag() as stopped:
         try:
             if arguments.name == "starter" and arguments.file:
@@ -474,6 +438,7 @@ def _facts() -> dict[str, dict[str, Any]]:
         | {name: metadata.version(name) for name in packages},
         "torch": {
             "build": torch_build(torch),
+            "folder": str(Path(torch.__file__).parents[1]),
             "devices": devices.available(),
             "threads": torch.get_num_threads(),
             "cpu": torch.backends.cpu.get_cpu_capability(),

@@ -10,10 +10,11 @@ from app import bundle, paths
 from app.settings import Settings
 from engine.errors import DownloadError
 from engine.library import begun, download
-from engine.library.download import Report, Space, Stopped
+from engine.library.download import Space
 from engine.library.hub import Access
 from engine.library.plan import Plan
 from engine.library.starter import STARTER
+from engine.library.transfer import Report, Stopped
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ class Settings:
     for a target. `speeds`: tokens per second without a draft, as last measured, by
     a model's path and its precision. `folders`: where models are looked for beside the usual
     places; `store`: the one of them into which downloads go, None for our own. `sidebar` and
-    `chats` are None where the width of the window decides."""
+    `chats` are None where the width of the window decides. `card_declined`: the graphics card's
+    add-on is pointed at no more."""
 
     theme: Theme = field(
         default="system",
@@ -130,6 +131,7 @@ class Settings:
     speeds: dict[str, dict[Precision, float]] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
     store: str | None = None
+    card_declined: bool = False
 
     @property
     def drafting(self) -> Drafting:
@@ -224,6 +226,7 @@ def read(folder: Path) -> Settings:
         contexts={k: v for k, v in _table(table, "contexts").items() if _is_context(v)},
         speeds={path: measured for path, measured in speeds.items() if measured},
         folders=_folders(table.get("folders")),
+        card_declined=table.get("card_declined") is True,
     )
     store = _folders([table.get("store")])
     return kept.with_store(store[0]) if store else kept
@@ -288,6 +291,8 @@ def save(settings: Settings, folder: Path) -> None:
         table["target"] = settings.target
     if settings.store is not None:
         table["store"] = settings.store
+    if settings.card_declined:
+        table["card_declined"] = True
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{FILE_NAME}.partial"
     with partial.open("wb") as file:

@@ -5,6 +5,8 @@ The window is shown before anything is loaded; torch is imported by the model la
 
 import logging
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +16,7 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QGuiApplication, QIcon
 from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 
-from app import paths, places, release, request, resources, settings
+from app import paths, places, release, request, resources, settings, torch_build
 from app.appearance import Appearance
 from app.chats.store import Store
 from app.crashes import Crashes
@@ -31,6 +33,7 @@ from app.viewmodels.chat import Chat
 from app.viewmodels.conversations import Conversations
 from app.viewmodels.counting import Counting
 from app.viewmodels.folders import Folders
+from app.viewmodels.gpu import Gpu
 from app.viewmodels.history import History, StoreLike
 from app.viewmodels.hub import Hub
 from app.viewmodels.models import Models
@@ -68,6 +71,7 @@ class Program:
     chat: Chat
     stats: Stats
     hub: Hub
+    gpu: Gpu
     folders: Folders
     history: History
     conversations: Conversations
@@ -78,6 +82,7 @@ class Program:
         self.conversations.start()
         self.history.look_for_unsent()
         self.models.start()
+        self.gpu.start()
 
 
 def build(
@@ -118,6 +123,10 @@ def build(
         models.settings = replace(models.settings, offline=wanted)
         models.keep()
 
+    def decline_card() -> None:
+        models.settings = replace(models.settings, card_declined=True)
+        models.keep()
+
     def keep_folders(changed: settings.Settings) -> None:
         models.settings = changed
         models.keep()
@@ -144,15 +153,20 @@ def build(
     models.get_asked.connect(hub.open_for)
     models.resume_asked.connect(hub.repair)
 
+    gpu = Gpu(worker, alerts, lambda: models.settings, decline_card, app)
+    # torch is there by then, or its add-on has failed
+    models.loaded_changed.connect(gpu.look)
+
     def closing() -> None:
         chat.close()
         unsent.now()
         conversations.close()
         models.keep()
         mark.clear()
+        torch_build.unmark()
 
     about = About(worker, lambda: online(models), built_for, release.place(), app)
-    parts = Parts(about, chat, conversations, writing, presets, models, stats, alerts, hub)
+    parts = Parts(about, chat, conversations, writing, presets, models, stats, alerts, hub, gpu)
     window = Window(parts, closing)
     file.set_elsewhere.connect(window.set)
     geometry = Geometry(folder, window)
@@ -172,7 +186,7 @@ def build(
     models.settings_changed.connect(notifier.follow)
     models.settings_changed.connect(appearance.follow)
     return Program(
-        app, window, worker, alerts, models, chat, stats, hub, folders, history, conversations
+        app, window, worker, alerts, models, chat, stats, hub, gpu, folders, history, conversations
     )
 
 
@@ -229,12 +243,20 @@ def open_window(argv: Sequence[str], wanted: str = "") -> int:
             return unforeseen.end(error)
         tell_of_crashes(program.alerts, crashes)
         instance.called.connect(partial(answer_call, program))
+        again: list[bool] = []
+        program.gpu.restart_asked.connect(lambda: again.append(program.window.close()))
         program.window.show()
         program.begin()
         answer_call(program, wanted)
         code = program.app.exec()
         instance.hang_up()
-        return leave(program, code, instance.close)
+
+        def end() -> None:
+            instance.close()
+            if again:
+                _start_again()
+
+        return leave(program, code, end)
     finally:
         crashes.stand_down()
 
@@ -255,6 +277,12 @@ def tell_of_crashes(alerts: Alerts, crashes: Crashes) -> None:
         )
     )
     alerts.closed.connect(lambda alert: crashes.see() if alert.is_about("crashed") else None)
+
+
+def _start_again() -> None:
+    """Start the packaged program anew, as one that has nothing to do with this one."""
+    environment = {**os.environ, "PYINSTALLER_RESET_ENVIRONMENT": "1"}
+    subprocess.Popen([sys.executable], env=environment, start_new_session=True)
 
 
 def answer_call(program: Program, said: str) -> None:

@@ -10,9 +10,13 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.api import Progress
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp16", "int8", "int4")
 LONGEST_DRAFT = 16
@@ -99,6 +103,45 @@ _BREAKS = {
     **dict.fromkeys([0x2028, 0x2029, 0x61C, 0x200E, 0x200F], "\ufffd"),
     **dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd"),
 }
+
+
+class ProgressLine:
+    """Progress on one line of the terminal; nothing where there is none to see it."""
+
+    WIDTH = 60
+
+    def __init__(self) -> None:
+        self._shown = ""
+        self._began: tuple[float, int] | None = None
+
+    def __call__(self, progress: "Progress") -> None:
+        if not sys.stderr.isatty():
+            return
+        share = progress.done / progress.total if progress.total else 0
+        text = f"{progress.stage} {share:.0%}"
+        if progress.stage == "wait":
+            text = f"the hub asks to wait, {progress.total - progress.done} s left"
+        if progress.stage == "download":
+            text += self._rate(progress)
+        if text != self._shown:
+            print(f"\r{text:{self.WIDTH}}", end="", file=sys.stderr, flush=True)
+            self._shown = text
+
+    def _rate(self, progress: "Progress") -> str:
+        """How fast it goes and how long it will take, by what has come since the first report."""
+        now = time.monotonic()
+        if self._began is None:
+            self._began = now, progress.done
+        seconds, come = now - self._began[0], progress.done - self._began[1]
+        if seconds < 1 or not come:
+            return ""
+        left = (progress.total - progress.done) * seconds / come
+        return f", {come / seconds / 1e6:.1f} MB/s, {left:.0f} s left"
+
+    def clear(self) -> None:
+        if self._shown:
+            print(f"\r{'':{self.WIDTH}}\r", end="", file=sys.stderr, flush=True)
+            self._shown = ""
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from app.viewmodels.alerts import Action, Alerts
 from app.viewmodels.binding import bind
 from app.viewmodels.chat import Chat
 from app.viewmodels.conversations import Conversations
+from app.viewmodels.gpu import Gpu
 from app.viewmodels.hub import Hub
 from app.viewmodels.models import Models
 from app.viewmodels.presets import Presets
@@ -37,6 +38,7 @@ from app.widgets.composer import Composer
 from app.widgets.context_meter import ContextMeter, OverflowBar
 from app.widgets.error_bar import ErrorBar
 from app.widgets.first_run import FirstRun, scrolled
+from app.widgets.gpu import GpuSection
 from app.widgets.header import Header
 from app.widgets.hub import HubDialog
 from app.widgets.settings_dialog import SettingsDialog
@@ -66,6 +68,7 @@ class Parts:
     stats: Stats
     alerts: Alerts
     hub: Hub
+    gpu: Gpu
 
 
 class Window(QWidget):
@@ -108,7 +111,7 @@ class Window(QWidget):
             parts.writing,
             lambda way: self.set("overflow", way),
         )
-        self.sidebar = Sidebar(parts.models, parts.stats)
+        self.sidebar = Sidebar(parts.models, parts.stats, parts.gpu)
         self.first_run = FirstRun(parts.models, parts.alerts)
         self.hub = HubDialog(parts.hub, self)
         self._stack = QStackedWidget()
@@ -129,6 +132,8 @@ class Window(QWidget):
         made = SettingsDialog(self._models.settings, self)
         made.changed.connect(self.set)
         made.about_asked.connect(lambda: self.about.open_up())
+        self.gpu = GpuSection(self._parts.gpu)
+        made.add(self.gpu)
         self.dialog_made.emit("settings", made)
         return made
 
@@ -175,6 +180,7 @@ class Window(QWidget):
         self.header.find_asked.connect(self.transcript.open_find)
         self.header.tint_toggled.connect(lambda on: self.set("tint", on))
         self.sidebar.folded.connect(self.toggle_sidebar)
+        self.sidebar.gpu.asked.connect(self.show_gpu)
         for border in (self.list_border, self.side_border):
             border.moved.connect(self._place)
         self.error_bar.acted.connect(self._act)
@@ -246,6 +252,11 @@ class Window(QWidget):
         self._sheet.raise_()
         self._sheet.activateWindow()
 
+    def show_gpu(self) -> None:
+        """What the settings say of the graphics card."""
+        dialog = self.settings
+        dialog.open_up(self.gpu)
+
     def toggle_sidebar(self) -> None:
         """Beside the chat where there is room, else over it."""
         if self._models.first_run:
@@ -292,6 +303,8 @@ class Window(QWidget):
                 self.regenerate()
             case Action.LOAD_CHATS_MODEL:
                 self._models.choose_target(self._chat.choices.target or "")
+            case Action.GRAPHICS_CARD:
+                self.show_gpu()
             case Action.OPEN_LOG:
                 QDesktopServices.openUrl(QUrl.fromLocalFile(str(paths.log_folder())))
             case Action.OPEN_REPORT if (

@@ -1,9 +1,10 @@
 """The only threads of the program, and the way back from them to the window.
 
-A sampler reads a gauge once a second. Six lanes, each one long-lived thread that does one job
+A sampler reads a gauge once a second. Seven lanes, each one long-lived thread that does one job
 after another: the model lane owns the engine's session, the files lane looks at models on disk, the
 hub lane asks the network what there is, the download lane fetches, the history lane owns the chats'
-file, the counting lane a tokenizer for what is being written. What they have to say goes into
+file, the counting lane a tokenizer for what is being written, the card lane sets the graphics card
+up. What they have to say goes into
 one locked list, which a timer of the GUI thread empties 30 times a second: no Qt object is touched
 from another thread, and a burst of tokens is one update. Knows nothing of what is shown.
 """
@@ -93,6 +94,7 @@ class Job(StrEnum):
     COUNT = "count"
     NOTICE = "notice"  # of third parties
     RELEASE = "release"  # a newer version
+    CARD = "card"
     LIMIT = "limit"
     CLOSE = "close"
 
@@ -297,6 +299,8 @@ class Worker(QObject):
         self._downloads = _Lane("downloads", self._outbox)
         self._history = _Lane("history", self._outbox)
         self._counting = _Lane("counting", self._outbox)
+        self._card = _Lane("card", self._outbox)
+        self._others = (self._files, self._hub, self._downloads, self._counting, self._card)
         self._pending = 0
         self._closed = self._ended = False
         self._timer = QTimer(self)
@@ -401,6 +405,14 @@ class Worker(QObject):
         self._counting.stop()
         self._submit(self._counting, Job.COUNT, task)
 
+    def set_up_card(self, task: Task) -> None:
+        """Do `task` in the card lane."""
+        self._submit(self._card, Job.CARD, task)
+
+    def stop_setting_up(self) -> None:
+        """End what the card lane does now."""
+        self._card.stop_running()
+
     def stop(self) -> None:
         """End what the model lane does, and the answer that waits for it.
 
@@ -436,12 +448,12 @@ class Worker(QObject):
         self._closed = True
         self._timer.stop()
         self._slow.stop()
-        for lane in (self._model, self._files, self._hub, self._downloads, self._counting):
+        for lane in (self._model, *self._others):
             lane.stop()
         if self._sampler is not None:
             self._sampler.close(0.2)
         closed = self._model.close(max(0.1, deadline - time.monotonic()), last=self._close_session)
-        for lane in (self._files, self._hub, self._downloads, self._counting):
+        for lane in self._others:
             closed &= lane.close(max(0.1, deadline - time.monotonic()))
         self.flush()
         # Last: what is known of an answer that was just stopped is written too.

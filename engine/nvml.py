@@ -30,7 +30,8 @@ class Gpu:
     """One card as NVML sees it; bytes, None where it does not tell: memory shared with the system.
 
     `reserved` is held by the driver and is part of neither `used` nor `free`. `link`: bytes a
-    second that its connection carries at most.
+    second that its connection carries at most. `capability`: NVIDIA's number for what it can
+    compute, (8, 9) of an RTX 4070.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Gpu:
     free: int | None = None
     processes: tuple[Process, ...] = ()
     link: float | None = None
+    capability: tuple[int, int] | None = None
 
 
 class Gauge:
@@ -82,6 +84,19 @@ def gpus() -> tuple[list[Gpu], Reason | None]:
         gauge.close()
 
 
+def driver() -> str:
+    """The version of NVIDIA's driver, such as "580.65.06"; empty where it cannot be told."""
+    with contextlib.suppress(Exception):
+        import pynvml
+
+        pynvml.nvmlInit()
+        try:
+            return _text(pynvml.nvmlSystemGetDriverVersion())
+        finally:
+            pynvml.nvmlShutdown()
+    return ""
+
+
 def _gpus(nvml: Any) -> list[Gpu]:
     """Every card; one that fails is unknown, beside those that do not. Raises where all fail."""
     found, failures = [], []
@@ -92,7 +107,12 @@ def _gpus(nvml: Any) -> list[Gpu]:
             failures.append(error)
             found.append(Gpu(CARD, ""))
             continue
-        gpu = Gpu(_name(nvml, handle), _uuid(nvml, handle), link=_link(nvml, handle))
+        gpu = Gpu(
+            _name(nvml, handle),
+            _uuid(nvml, handle),
+            link=_link(nvml, handle),
+            capability=_capability(nvml, handle),
+        )
         try:
             found.append(_measured(gpu, nvml, handle))
         except Exception as error:
@@ -126,6 +146,13 @@ def _link(nvml: Any, handle: Any) -> float | None:
         generation = nvml.nvmlDeviceGetMaxPcieLinkGeneration(handle)
         lanes = nvml.nvmlDeviceGetMaxPcieLinkWidth(handle)
         return float(LANE.get(generation, LANE[max(LANE)]) * lanes)
+    return None
+
+
+def _capability(nvml: Any, handle: Any) -> tuple[int, int] | None:
+    with contextlib.suppress(Exception):
+        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+        return int(major), int(minor)
     return None
 
 

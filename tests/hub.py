@@ -65,16 +65,19 @@ class Hub:
 
 @contextlib.contextmanager
 def serving(
-    repositories: dict[str, dict[str, bytes]], tls: ssl.SSLContext | None = None
+    repositories: dict[str, dict[str, bytes]],
+    tls: ssl.SSLContext | None = None,
+    kind: "type[Handler] | None" = None,
 ) -> Iterator[Hub]:
-    """A hub with these repositories, until the block ends; over TLS where `tls` says how."""
+    """A hub with these repositories, until the block ends; over TLS where `tls` says how. `kind`
+    answers as something else than a hub."""
     hub = Hub(repositories)
     patience._free_at = 0.0  # no other hub's
 
-    class Handler(_Handler):
+    class Answering(kind or Handler):  # type: ignore[misc]
         served = hub
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
     server.daemon_threads = True
     hub.url = f"http://127.0.0.1:{server.server_address[1]}"
     if tls is not None:
@@ -89,7 +92,9 @@ def serving(
         server.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
+    """Answers as a hub does."""
+
     served: Hub
     protocol_version = "HTTP/1.1"
 

@@ -32,6 +32,7 @@ class Card:
     memory_fails: int | None = None
     newer_fails: int | None = None
     lost: int | None = None
+    capability: tuple[int, int] = (8, 9)
 
 
 class Nvml:
@@ -40,8 +41,8 @@ class Nvml:
     NVMLError = NVMLError
     nvmlMemory_v2 = 2
 
-    def __init__(self, *cards: Card, fails: int | None = None) -> None:
-        self.cards, self.fails = list(cards), fails
+    def __init__(self, *cards: Card, fails: int | None = None, driver: str = "580.95.05") -> None:
+        self.cards, self.fails, self.driver = list(cards), fails, driver
         self.open = 0
 
     def nvmlInit(self) -> None:
@@ -90,6 +91,13 @@ class Nvml:
 
     def nvmlDeviceGetMaxPcieLinkWidth(self, card: Card) -> int:
         return 16
+
+    def nvmlDeviceGetCudaComputeCapability(self, card: Card) -> tuple[int, int]:
+        return card.capability
+
+    def nvmlSystemGetDriverVersion(self) -> str:
+        self._check()
+        return self.driver
 
     def _check(self) -> None:
         if self.fails is not None:

@@ -25,6 +25,7 @@ class Action(StrEnum):
     LOAD_CHATS_MODEL = "load_chats_model"
     ANSWER = "answer"
     OPEN_REPORT = "open_report"
+    GRAPHICS_CARD = "graphics_card"
 
 
 # What helps, by the engine's code; where nothing stands here, the sentence says what helps, or

@@ -85,7 +85,7 @@ class Downloads(QObject):
         self._errands: dict[str, _Errand] = {}
         self._queue: list[str] = []
         self._current = ""
-        self._pace = _Pace()
+        self._pace = Pace()
         self._shown = 0.0
         worker.finished.connect(self._finished)
         worker.failed.connect(self._failed)
@@ -194,7 +194,7 @@ class Downloads(QObject):
                     errand.wanted.forget()
                 raise
 
-        self._pace = _Pace()
+        self._pace = Pace()
         self._put(Download(key, errand.name, Phase.RUNNING, self.tr("Starting the download")))
         self._worker.download(task)
 
@@ -269,7 +269,7 @@ class Downloads(QObject):
         self.items = tuple(item for item in self.items if item.key != key)
 
 
-class _Pace:
+class Pace:
     """Bytes a second, over the last seconds."""
 
     def __init__(self) -> None:

@@ -88,6 +88,7 @@ class ErrorBar(QFrame):
             Action.LOAD_CHATS_MODEL: self.tr("Load it"),
             Action.ANSWER: self.tr("Answer it"),
             Action.OPEN_REPORT: self.tr("Open report"),
+            Action.GRAPHICS_CARD: self.tr("Graphics card"),
         }
 
     def update_alert(self, alert: Alert | None) -> None:

@@ -82,13 +82,13 @@ class SettingsDialog(QDialog):
     def _build(self) -> None:
         held = QWidget()
         held.setObjectName("column")
-        groups = QVBoxLayout(held)
+        self._groups = groups = QVBoxLayout(held)
         groups.setContentsMargins(0, 0, 8, 0)
         groups.setSpacing(14)
         for group, entries in groupby(TABLE, lambda entry: entry.group):
             groups.addWidget(self._group(group, list(entries)))
         groups.addStretch()
-        scroll = _Scroll()
+        self._scroll = scroll = _Scroll()
         scroll.setWidgetResizable(True)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -162,11 +162,18 @@ class SettingsDialog(QDialog):
             else:
                 _choose(control, entry, value)
 
-    def open_up(self) -> None:
-        """Show it, or bring it to the front."""
+    def add(self, section: QWidget) -> None:
+        """What the table does not have, below it."""
+        self._groups.insertWidget(self._groups.count() - 1, section)
+
+    def open_up(self, section: QWidget | None = None) -> None:
+        """Show it, or bring it to the front; with `section` in sight."""
         self.show()
         self.raise_()
         self.activateWindow()
+        if section is not None:
+            self._groups.activate()
+            self._scroll.ensureWidgetVisible(section)
 
 
 def _add_number(select: Select, entry: Entry, number: int) -> None:

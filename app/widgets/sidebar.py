@@ -6,11 +6,13 @@ from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.viewmodels.binding import bind
 from app.viewmodels.fit import Fitting, View
+from app.viewmodels.gpu import Gpu
 from app.viewmodels.models import Models
 from app.viewmodels.stats import Stats
 from app.widgets.acceptance import Acceptance
 from app.widgets.common import IconButton, label, rule
 from app.widgets.draft_picker import DraftPicker
+from app.widgets.gpu import GpuHint
 from app.widgets.memory_panel import MemoryPanel
 from app.widgets.target_picker import TargetPicker
 
@@ -28,7 +30,7 @@ class Sidebar(QWidget):
 
     folded = Signal()
 
-    def __init__(self, models: Models, stats: Stats) -> None:
+    def __init__(self, models: Models, stats: Stats, gpu: Gpu) -> None:
         super().__init__()
         self.setObjectName("sidebar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -36,6 +38,7 @@ class Sidebar(QWidget):
         self.drafts = DraftPicker(models)
         self.memory = MemoryPanel(models.memory, models.choose_context)
         self.memory.anyway.connect(models.load_anyway)
+        self.gpu = GpuHint(gpu)
         self.acceptance = Acceptance(stats)
         self.acceptance.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         fold = IconButton(self.tr("Hide the sidebar"), "panel-right")
@@ -56,6 +59,8 @@ class Sidebar(QWidget):
         column.addWidget(self.drafts)
         column.addSpacing(16)
         column.addWidget(self.memory)
+        column.addSpacing(14)
+        column.addWidget(self.gpu)
         column.addStretch(1)
         self._scroll = scroll = QScrollArea()
         scroll.setWidgetResizable(True)

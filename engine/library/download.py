@@ -5,28 +5,19 @@ what is needed of it `plan`'s.
 """
 
 import errno
-import hashlib
-import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
 
 from engine.api import Progress
-from engine.errors import DownloadError, heed
+from engine.errors import DownloadError
 from engine.library import answers, begun, files, hub, starter
 from engine.library.begun import PARTIAL, folder_of
 from engine.library.hub import ANYONE, Access, RemoteFile
-from engine.library.patience import patiently, wait
+from engine.library.patience import patiently
 from engine.library.plan import Plan, plan
-
-PIECE = 2**18
-# Seconds before another try, for each time that a connection breaks without a byte in between.
-WAITS = (0.0, 1.0, 2.0, 4.0, 8.0)
-
-Report = Callable[[Progress], None]
-Stopped = Callable[[], bool]
+from engine.library.transfer import Report, Stopped, Transfer
 
 
 @dataclass(frozen=True)
@@ -46,9 +37,9 @@ def space(wanted: Plan, models: Path) -> Space:
     left = wanted.size - begun.come(wanted, models)
     target = folder_of(wanted.repository, models)
     try:
-        return Space(left, _free(target))
+        return Space(left, free(target))
     except OSError as error:
-        raise _not_writable(error, models) from error
+        raise not_writable(error, models) from error
 
 
 def fetch(
@@ -68,15 +59,15 @@ def fetch(
     target = folder_of(wanted.repository, models)
     room = space(wanted, models)
     if not room.fits:
-        raise _no_space(room, models)
+        raise no_space(room, models)
     try:
         target.mkdir(parents=True, exist_ok=True)
         with files.alone(target / ".download.lock"):
             _Errand(wanted, target, models, progress, stopped, access).run()
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise _no_space(space(wanted, models), models) from error
-        raise _not_writable(error, target) from error
+            raise no_space(space(wanted, models), models) from error
+        raise not_writable(error, target) from error
     return target
 
 
@@ -132,7 +123,7 @@ class _Errand:
         """Fetch what is missing or wrong. Raises DownloadError, Cancelled, OSError."""
         left, looked = [], 0
         for file in self.wanted.files:
-            if not self._is_right(file, looked):
+            if not self._transfer(file, looked).is_right():
                 left.append(file)
             looked += file.size
         self._require_space(left)
@@ -140,7 +131,7 @@ class _Errand:
         begun.note(self.wanted, self.target, whole=False)
         done = self.wanted.size - sum(file.size for file in left)
         for file in left:
-            self._fetch(file, done)
+            self._transfer(file, done).run()
             done += file.size
         begun.note(self.wanted, self.target, whole=True)
         self._tell("download", self.wanted.size)
@@ -148,138 +139,36 @@ class _Errand:
     def _require_space(self, left: Sequence[RemoteFile]) -> None:
         """As `space`, now that it is known which files are damaged."""
         come = sum(begun.length(self.target / f"{file.name}{PARTIAL}") for file in left)
-        room = Space(sum(file.size for file in left) - come, _free(self.target))
+        room = Space(sum(file.size for file in left) - come, free(self.target))
         if not room.fits:
-            raise _no_space(room, self.models)
+            raise no_space(room, self.models)
 
     def _tell(self, stage: str, done: int) -> None:
         total = self.wanted.size
         self.progress(Progress(stage, min(done, total), total))
 
-    def _is_right(self, file: RemoteFile, before: int) -> bool:
-        """Whether the file is there, whole, and of the right hash where that is known."""
-        path = self.target / file.name
-        if begun.length(path) != file.size or not path.is_file():
-            return False
-        if file.sha256 is None and file.blob is None:
-            return True
-        with path.open("rb") as data:
-            return _is_hash(self._hashed(data, file, before).digest.hexdigest(), file)
-
-    def _fetch(self, file: RemoteFile, done: int) -> None:
-        partial = self.target / f"{file.name}{PARTIAL}"
-        with partial.open("a+b") as out:
-            come = patiently(lambda: self._receive(file, out, done), self.progress, self.stopped)
-        found = come.digest.hexdigest()
-        if come.have != file.size or not _is_hash(found, file):
-            partial.unlink(missing_ok=True)
-            raise _wrong(file, come.have, found)
-        partial.replace(self.target / file.name)
-
-    def _receive(self, file: RemoteFile, out: IO[bytes], done: int) -> "_Come":
-        """Append what is missing of a file, and make sure that it is on the disk."""
-        if out.seek(0, os.SEEK_END) > file.size:
-            out.truncate(0)
-        come = self._hashed(out, file, done)
-        with answers.said(self.wanted.repository):
-            self._complete(file, out, come, done)
-        out.flush()
-        os.fsync(out.fileno())
-        return come
-
-    def _complete(self, file: RemoteFile, out: IO[bytes], come: "_Come", done: int) -> None:
-        """Append what follows. A connection that breaks is made again."""
-        import httpx2
-
-        broken = 0
-        while come.have < file.size:
-            before = come.have
-            try:
-                self._append(file, out, come, done)
-                if come.have < file.size:
-                    raise httpx2.RemoteProtocolError("the answer ended early")
-            except (httpx2.TransportError, httpx2.StreamError):
-                broken = 0 if come.have > before else broken + 1
-                if broken >= len(WAITS):
-                    raise
-                wait(WAITS[broken], self.stopped)
-
-    def _append(self, file: RemoteFile, out: IO[bytes], come: "_Come", done: int) -> None:
-        """Write and hash what follows on what has come, but never more than one piece too many."""
+    def _transfer(self, file: RemoteFile, before: int) -> Transfer:
+        """Of a file, with so many bytes of others before it."""
         wanted = self.wanted
-        for piece in hub.stream(wanted.repository, wanted.commit, file, come.have, self.access):
-            heed(self.stopped)
-            if piece is None:
-                # the server begins anew
-                out.truncate(0)
-                come.digest, come.have = _new_hash(file), 0
-                continue
-            out.write(piece)
-            come.add(piece)
-            self._tell("download", done + come.have)
-            if come.have > file.size:
-                return
-
-    def _hashed(self, data: IO[bytes], file: RemoteFile, before: int) -> "_Come":
-        """What is there already, read and hashed."""
-        data.seek(0)
-        come = _Come(_new_hash(file))
-        while piece := data.read(PIECE):
-            heed(self.stopped)
-            come.add(piece)
-            self._tell("check", before + come.have)
-        return come
-
-
-@dataclass
-class _Come:
-    """What is there of a file: the hash so far, and its bytes."""
-
-    digest: Any
-    have: int = 0
-
-    def add(self, piece: bytes) -> None:
-        self.digest.update(piece)
-        self.have += len(piece)
-
-
-def _new_hash(file: RemoteFile) -> Any:
-    """SHA-256 where it is known, else the one by which git knows a file."""
-    if file.sha256 is not None:
-        return hashlib.sha256()
-    return hashlib.sha1(b"blob %d\0" % file.size, usedforsecurity=False)
-
-
-def _is_hash(found: str, file: RemoteFile) -> bool:
-    expected = file.sha256 or file.blob
-    return expected is None or found == expected
-
-
-def _wrong(file: RemoteFile, have: int, found: str) -> DownloadError:
-    if have != file.size:
-        return DownloadError(
-            "wrong_size",
-            "{file} is not the expected file: it has more than the {size} bytes announced.",
-            file=file.name,
-            size=file.size,
+        return Transfer(
+            file,
+            self.target,
+            lambda start: hub.stream(wanted.repository, wanted.commit, file, start, self.access),
+            lambda: answers.said(wanted.repository),
+            lambda stage, done: self._tell(stage, before + done),
+            self.progress,
+            self.stopped,
         )
-    return DownloadError(
-        "wrong_hash",
-        "{file} is not the expected file: its {kind} is {found}, not {expected}.",
-        file=file.name,
-        kind="SHA-256" if file.sha256 else "SHA-1",
-        found=found,
-        expected=file.sha256 or file.blob or "",
-    )
 
 
-def _free(path: Path) -> int:
+def free(path: Path) -> int:
     """Bytes free on the drive where `path` lies or would lie. Raises OSError."""
     there = next(part for part in (path, *path.parents) if part.exists())
     return shutil.disk_usage(there).free
 
 
-def _no_space(room: Space, models: Path) -> DownloadError:
+def no_space(room: Space, models: Path) -> DownloadError:
+    """That what is needed is not free there."""
     return DownloadError(
         "no_space",
         "{needed} are needed, {free} are free in {folder}.",
@@ -293,7 +182,8 @@ def _amount(megabytes: int) -> str:
     return f"{megabytes / 1000:.1f} GB" if megabytes >= 1000 else f"{megabytes} MB"
 
 
-def _not_writable(error: OSError, target: Path) -> DownloadError:
+def not_writable(error: OSError, target: Path) -> DownloadError:
+    """What the system says of a folder."""
     return DownloadError(
         "not_writable",
         "{folder} cannot be written to: {reason}.",

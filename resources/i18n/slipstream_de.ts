@@ -488,6 +488,10 @@
         <translation>Bericht öffnen</translation>
     </message>
     <message>
+        <source>Graphics card</source>
+        <translation>Grafikkarte</translation>
+    </message>
+    <message>
         <source>Dismiss</source>
         <translation>Ausblenden</translation>
     </message>
@@ -700,6 +704,103 @@
     <message>
         <source>More</source>
         <translation>Mehr</translation>
+    </message>
+</context>
+<context>
+    <name>Gpu</name>
+    <message>
+        <source>Starting the download</source>
+        <translation>Download beginnt</translation>
+    </message>
+    <message>
+        <source>Checking what is here, {share}</source>
+        <translation>Vorhandenes wird geprüft, {share}</translation>
+    </message>
+    <message>
+        <source>Unpacking, {share}</source>
+        <translation>Wird entpackt: {share}</translation>
+    </message>
+    <message>
+        <source>Trying it</source>
+        <translation>Wird ausprobiert</translation>
+    </message>
+    <message>
+        <source>The graphics card, {card}, is not used. Slipstream can compute on it after a download of {size}.</source>
+        <translation>Die Grafikkarte {card} wird nicht genutzt. Nach einem Download von {size} kann Slipstream auf ihr rechnen.</translation>
+    </message>
+    <message>
+        <source>{size} on the disk</source>
+        <translation>{size} auf dem Datenträger</translation>
+    </message>
+    <message>
+        <source>{amount} are here; then {disk} on the disk</source>
+        <translation>{amount} sind da; danach {disk} auf dem Datenträger</translation>
+    </message>
+    <message>
+        <source>{size} to download, then {disk} on the disk</source>
+        <translation>{size} Download, danach {disk} auf dem Datenträger</translation>
+    </message>
+</context>
+<context>
+    <name>GpuHint</name>
+    <message>
+        <source>Enable GPU</source>
+        <translation>GPU nutzen</translation>
+    </message>
+    <message>
+        <source>Not now</source>
+        <translation>Nicht jetzt</translation>
+    </message>
+</context>
+<context>
+    <name>GpuSection</name>
+    <message>
+        <source>Download</source>
+        <translation>Download</translation>
+    </message>
+    <message>
+        <source>Command</source>
+        <translation>Befehl</translation>
+    </message>
+    <message>
+        <source>Copy</source>
+        <translation>Kopieren</translation>
+    </message>
+    <message>
+        <source>Graphics card</source>
+        <translation>Grafikkarte</translation>
+    </message>
+    <message>
+        <source>Enable GPU</source>
+        <translation>GPU nutzen</translation>
+    </message>
+    <message>
+        <source>Go on</source>
+        <translation>Fortsetzen</translation>
+    </message>
+    <message>
+        <source>Try again</source>
+        <translation>Noch einmal versuchen</translation>
+    </message>
+    <message>
+        <source>Restart</source>
+        <translation>Neu starten</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Use the CPU build again</source>
+        <translation>Wieder die CPU nutzen</translation>
+    </message>
+    <message>
+        <source>Throw away</source>
+        <translation>Wegwerfen</translation>
+    </message>
+    <message>
+        <source>Look again</source>
+        <translation>Noch einmal nachsehen</translation>
     </message>
 </context>
 <context>

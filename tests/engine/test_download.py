@@ -21,7 +21,7 @@ from engine.errors import (
     Unsafe,
     Unsupported,
 )
-from engine.library import begun, download
+from engine.library import begun, download, transfer
 from engine.library.begun import NOTE, PARTIAL, Begun
 from engine.library.download import fetch, plan_of, repair, space
 from engine.library.folder import describe
@@ -814,12 +814,12 @@ def test_more_bytes_than_announced_are_not_taken(hub, tmp_path, monkeypatch):
 
 def test_a_connection_that_stays_broken_is_given_up(hub, tmp_path, monkeypatch):
     waited = []
-    monkeypatch.setattr(download, "wait", lambda seconds, _: waited.append(seconds))
+    monkeypatch.setattr(transfer, "wait", lambda seconds, _: waited.append(seconds))
     hub.cut["model.safetensors"] = [0] * 50
     with pytest.raises(DownloadError) as caught:
         got(plan("org/model"), tmp_path)
     assert caught.value.reason.code == "no_hub"
-    assert waited == list(download.WAITS[1:])
+    assert waited == list(transfer.WAITS[1:])
 
 
 def test_paths_of_every_script_blanks_and_signs_of_addresses_are_paths(hub, tmp_path, monkeypatch):
