@@ -7,11 +7,12 @@ and a Debian mirror.
 
 import json
 import re
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import roots
@@ -34,7 +35,7 @@ done
 """
 WINDOW = """
 Xvfb :9 -screen 0 1280x800x24 >/dev/null 2>&1 &
-screen=$! began=
+screen=$!
 while ! xwininfo -display :9 -root >/dev/null 2>&1; do sleep 0.1; done
 began=$(date +%s%N)
 DISPLAY=:9 slipstream >/dev/null 2>&1 &
@@ -42,6 +43,7 @@ program=$!
 for _ in $(seq 1200); do
   id=$(xwininfo -display :9 -root -tree | sed -n 's/^ *\\(0x[0-9a-f]*\\).*"Slipstream".*/\\1/p;T;q')
   [ -n "$id" ] && xwininfo -display :9 -id "$id" | grep -q IsViewable && break
+  kill -0 $program 2>/dev/null || break
   sleep 0.02
 done
 echo $((($(date +%s%N) - began) / 1000000))
@@ -223,5 +225,5 @@ def _judge(left: set[str], home: str) -> str:
 
 
 if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):
-        sys.exit(main(Path(sys.argv[1])))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and take the systems away
+    sys.exit(main(Path(sys.argv[1])))

@@ -18,6 +18,10 @@ from pathlib import Path
 NAME = "system-libraries.json"
 LIBC = "libc6"
 ELF = b"\x7fELF"
+# What Python itself needs goes along: systems differ in it more than in Qt's libraries.
+PYTHONS = re.compile(
+    r"lib(python|ssl|crypto|ffi|sqlite3|z|bz2|lzma|expat|uuid|readline|tinfo|ncursesw|crypt)[.\d].*"
+)
 LOOKED_IN = re.compile(r"lib64|.+-linux-gnu")  # the linker's own folders
 
 
@@ -41,6 +45,20 @@ def depends(bundle: Path) -> str:
     """The field of a Debian package that names them all, and the oldest glibc that will do."""
     packages = set(needed(bundle).values()) - {LIBC}
     return ", ".join([f"{LIBC} (>= {glibc(bundle)})", *sorted(packages)])
+
+
+def shed(bundle: Path) -> list[str]:
+    """Take the system's own libraries, which PyInstaller gathers, out of the bundle; their names.
+
+    They have data and settings of the system beside them, such as fonts and keyboards, and get its
+    corrections; and a newer graphics driver does not work with an older C++ library.
+    """
+    carried = [path for path in (bundle / "_internal").glob("lib*.so*") if not path.is_symlink()]
+    owners = _owners(path.name for path in carried)
+    systems = [p for p in carried if p.name in owners and not PYTHONS.fullmatch(p.name)]
+    for path in systems:
+        path.unlink()
+    return sorted(path.name for path in systems)
 
 
 def glibc(bundle: Path) -> str:
@@ -112,9 +130,21 @@ def _missing(bundle: Path, binaries: Iterable[Binary]) -> set[str]:
 
 def _packages(names: Iterable[str]) -> dict[str, str]:
     wanted = sorted(names)
-    # it ends with 1 where one of them is nobody's, which is told below
+    owners = _owners(wanted)
+    if strange := [name for name in wanted if name not in owners]:
+        raise LookupError(
+            f"needed, not in the bundle, and of no package here: {', '.join(strange)}. "
+            "Install the packages that have them on the machine that builds, or leave out what "
+            "needs them."
+        )
+    return {name: owners[name] for name in wanted}
+
+
+def _owners(names: Iterable[str]) -> dict[str, str]:
+    """The packages of those libraries that have one."""
+    # it ends with 1 where one of them is nobody's
     told = subprocess.run(
-        ["dpkg-query", "--search", *(f"*/{name}" for name in wanted)],
+        ["dpkg-query", "--search", *(f"*/{name}" for name in names)],
         capture_output=True,
         text=True,
         check=False,
@@ -125,13 +155,7 @@ def _packages(names: Iterable[str]) -> dict[str, str]:
         package, _, path = line.partition(": ")
         if LOOKED_IN.fullmatch(Path(path).parent.name) and not package.startswith("diversion"):
             owners.setdefault(Path(path).name, re.split("[:,]", package)[0])
-    if strange := [name for name in wanted if name not in owners]:
-        raise LookupError(
-            f"needed, not in the bundle, and of no package here: {', '.join(strange)}. "
-            "Install the packages that have them on the machine that builds, or leave out what "
-            "needs them."
-        )
-    return {name: owners[name] for name in wanted}
+    return owners
 
 
 if __name__ == "__main__":
