@@ -427,9 +427,10 @@ def _facts() -> dict[str, dict[str, Any]]:
 
     import torch
 
-    from app import paths
+    from app import libraries, paths
     from engine import devices
 
+    trouble = libraries.trouble()
     gpus, problem = devices.gpus()
     total, free = devices.memory()
     packages = ("torch", "transformers", "tokenizers", "gguf", "PySide6-Essentials")
@@ -447,6 +448,7 @@ def _facts() -> dict[str, dict[str, Any]]:
             "state": problem.text if problem else "answers",
             "cards": [f"{g.name}, {_gib(g.free)} of {_gib(g.total)} GiB free" for g in gpus],
         },
+        "window": {"libraries": trouble[0] if trouble else "can be loaded"},
         "memory": {"total": f"{total / 2**30:.1f} GiB", "free": f"{free / 2**30:.1f} GiB"},
         "folders": {
             "models": str(paths.model_folder()),

@@ -26,7 +26,6 @@ from engine.library.starter import STARTER
 QUESTION = "Say hello in one sentence."
 # An answer this long is proof enough; the Stop button ends it.
 ENOUGH_TOKENS = 48
-LOAD_SECONDS, ANSWER_SECONDS = 300.0, 120.0
 FORMATS = ("png", "svg")
 
 
@@ -83,7 +82,7 @@ class Script:
         )
         program = start.build([], shelf=shelf)
         program.window.show()
-        _until(program.window.isVisible, 10.0, "it did not show")
+        _until(program.window.isVisible)
         took = time.time() - psutil.Process().create_time()
         self._program = program
         colours = _colours(program.window.grab().toImage())
@@ -96,12 +95,12 @@ class Script:
     def answer(self) -> str:
         """The model is loaded in the engine's thread, and an answer streams into the transcript."""
         program, began = self.program, time.monotonic()
-        _until(self._is_ready, LOAD_SECONDS, "no model is ready")
+        _until(self._is_ready)
         self._raise_trouble()
         loaded = time.monotonic()
         if not program.chat.send(QUESTION):
             raise CheckFailed("the question was not taken")
-        _until(self._answered, ANSWER_SECONDS, "no answer came")
+        _until(self._answered)
         self._raise_trouble()
         turn = program.chat.turns[-1]
         if turn.role != "assistant" or not turn.text:
@@ -148,16 +147,14 @@ class Script:
         return f"all threads ended after {took:.2f} s"
 
 
-def _until(met: Callable[[], bool], seconds: float, otherwise: str) -> None:
-    """Let the window live until something holds."""
-    loop, deadline = QEventLoop(), time.monotonic() + seconds
+def _until(met: Callable[[], bool]) -> None:
+    """Let the window live until something holds; that it never does is the time limit's to tell."""
+    loop = QEventLoop()
     look = QTimer(interval=20)
-    look.timeout.connect(lambda: loop.quit() if met() or time.monotonic() > deadline else None)
+    look.timeout.connect(lambda: loop.quit() if met() else None)
     look.start()
     loop.exec()
     look.stop()
-    if not met():
-        raise CheckFailed(f"{otherwise} within {seconds:.0f} s")
 
 
 def _colours(image: QImage) -> int:

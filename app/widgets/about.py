@@ -19,7 +19,7 @@ from app.widgets.common import Button, Glyph, label
 
 MARGIN = 18
 WIDTH, TEXT_WIDTH, TEXT_HEIGHT = 460, 700, 380
-PIECE = 60_000  # characters of the notice that are set at a time, so that the window stays alive
+PIECE = 20_000  # characters of the notice that are set at a time, so that the window stays alive
 
 
 class AboutDialog(QDialog):

@@ -55,7 +55,7 @@ class UnforeseenDialog(QDialog):
         """Show the error and keep its `report`; while one is shown, more are counted."""
         if self.isVisible():
             self._more += 1
-            self.count.setText(self.tr("%n more since then", "", self._more))
+            self.count.setText(self.tr("Since then {count} more").format(count=self._more))
             self.count.show()
             return
         self._more, self._report = 0, report

@@ -1573,14 +1573,11 @@
     </message>
     <message>
         <source>It goes on where it can, and your chats are kept.</source>
-        <translation>Es läuft weiter, wo es kann, und Ihre Chats sind gesichert.</translation>
+        <translation>Es läuft weiter, wo es kann, und die Chats sind gesichert.</translation>
     </message>
-    <message numerus="yes">
-        <source>%n more since then</source>
-        <translation>
-            <numerusform>%n weiterer seitdem</numerusform>
-            <numerusform>%n weitere seitdem</numerusform>
-        </translation>
+    <message>
+        <source>Since then {count} more</source>
+        <translation>Seitdem noch {count}</translation>
     </message>
 </context>
 <context>

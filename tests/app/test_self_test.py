@@ -1,14 +1,20 @@
 """`slipstream --self-test`: each check by its name, whatever becomes of it; and what is checked."""
 
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
+import psutil
 import pytest
 
 from app import checks, self_test, window_checks
 from app.checks import CheckFailed, Engine
 from engine.api import Chunk, RoundStats, Usage
 from tests import self_tests
+
+TOP = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -54,6 +60,29 @@ def test_its_home_is_gone_at_the_end_and_none_of_the_users(run, tmp_path):
     assert place
     assert not os.path.exists(place)
     assert not (tmp_path / "home" / "slipstream").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are of POSIX")
+def test_whoever_ends_it_leaves_no_process_and_no_home_behind(tmp_path):
+    script = (
+        "from app import self_test; from tests import self_tests\n"
+        "self_test._serve = self_tests.hanging; self_test._starter = lambda: None\n"
+        "self_test.run()"
+    )
+    environment = os.environ | {"TMPDIR": str(tmp_path / "own")}
+    (tmp_path / "own").mkdir()
+    running = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=TOP, env=environment, stdout=subprocess.PIPE
+    )
+    assert running.stdout.readline() == b"ok      first: it works\n"
+    (child,) = (
+        c for c in psutil.Process(running.pid).children() if "spawn_main" in c.cmdline()[-2]
+    )
+    running.terminate()
+    assert running.wait(20) == 1
+    running.stdout.close()
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+    assert list((tmp_path / "own").glob("slipstream-*")) == []
 
 
 @pytest.mark.parametrize(
