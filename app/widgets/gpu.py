@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.viewmodels.binding import bind
 from app.viewmodels.gpu import Deed, Gpu, View
@@ -45,6 +45,7 @@ class GpuSection(QFrame):
             button = Button(words, kind="small")
             button.setAutoDefault(False)
             button.clicked.connect(lambda _=False, d=deed: gpu.act(d))
+            button.hide()  # or the dialog is made as wide as all of them
             self.buttons[deed] = button
             row.addWidget(button)
         self.copy.setAutoDefault(False)
@@ -85,14 +86,16 @@ class GpuSection(QFrame):
         QGuiApplication.clipboard().setText(self.command.text())
 
 
-class GpuHint(QFrame):
-    """That the card is not used; hidden where it is, cannot be, or the user said not now."""
+class GpuHint(QWidget):
+    """That the card is not used, below what is; hidden where it is used, cannot be, or the user
+    said not now."""
 
     asked = Signal()
 
     def __init__(self, gpu: Gpu) -> None:
         super().__init__()
-        self.setObjectName("card")
+        card = QFrame()
+        card.setObjectName("card")
         self.text = label("", "caption", "text2", wrap=True)
         self.enable = Button(self.tr("Enable GPU"), kind="small")
         self.later = Button(self.tr("Not now"), kind="flat")
@@ -103,11 +106,14 @@ class GpuHint(QFrame):
         row.addWidget(self.enable)
         row.addWidget(self.later)
         row.addStretch()
-        column = QVBoxLayout(self)
+        column = QVBoxLayout(card)
         column.setContentsMargins(12, 10, 12, 10)
         column.setSpacing(8)
         column.addWidget(self.text)
         column.addLayout(row)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 8, 0, 0)
+        outer.addWidget(card)
         bind(gpu, Gpu.hint, self.update_hint)
 
     def update_hint(self, hint: str) -> None:
