@@ -5,6 +5,7 @@ permissions of all kinds.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,12 +13,17 @@ from pathlib import Path
 
 import libraries
 
+# auditwheel names what it brings into a wheel by a hash, and moves its parts about; stripped, such
+# a library cannot be loaded.
+MOVED = re.compile(r"-[0-9a-f]{8}\.")
+
 
 def mend(bundle: Path) -> None:
     """Take away symbols and foreign search paths, and set permissions. The launcher keeps its
     symbols: PyInstaller's archive hangs on it."""
     for one in libraries.read(bundle):
-        if one.path.parent != bundle and _has_symbols(one.path):
+        loose = one.path.parent != bundle and not MOVED.search(one.path.name)
+        if loose and _has_symbols(one.path):
             subprocess.run(["strip", "--strip-unneeded", str(one.path)], check=True)
         own = [path for path in one.search if path.startswith("$ORIGIN")]
         if own != one.search:

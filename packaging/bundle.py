@@ -8,7 +8,6 @@ import compileall
 import json
 import os
 import py_compile
-import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
 
+import binaries
 import libraries
 
 TOP = Path(__file__).resolve().parents[1]
@@ -47,7 +47,8 @@ def build(out: Path, feed: str | None = None) -> Path:
     add_torch(inside / "torch-cpu")
     add_starter(inside / "models")
     if sys.platform == "linux":
-        strip(inside)
+        libraries.shed(bundle)
+        binaries.mend(bundle)
     if feed:
         (inside / "release.json").write_text(json.dumps({"feed": feed}), encoding="utf-8")
     check(bundle)
@@ -112,18 +113,6 @@ def add_starter(folder: Path) -> None:
 
     folder.mkdir()
     starter.fetch(folder, lambda _: None, lambda: False)
-
-
-def strip(folder: Path) -> None:
-    """Take the symbols out that only a debugger reads: 134 MB.
-
-    Libraries that auditwheel gave a hash in their names stay: it moved their parts about, and
-    they cannot be loaded once `strip` has moved them back.
-    """
-    for path in folder.rglob("*"):
-        if libraries.is_elf(path) and not re.search(r"-[0-9a-f]{8}\.", path.name):
-            path.chmod(0o755)
-            subprocess.run(["strip", "--strip-unneeded", path], check=True)
 
 
 def check(bundle: Path) -> None:

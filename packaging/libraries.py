@@ -18,9 +18,11 @@ from pathlib import Path
 NAME = "system-libraries.json"
 LIBC = "libc6"
 ELF = b"\x7fELF"
-# What Python itself needs goes along: systems differ in it more than in Qt's libraries.
-PYTHONS = re.compile(
-    r"lib(python|ssl|crypto|ffi|sqlite3|z|bz2|lzma|expat|uuid|readline|tinfo|ncursesw|crypt)[.\d].*"
+# What Python itself needs goes along: systems differ in it more than in Qt's libraries; and of
+# those, small ones that many desktops lack.
+CARRIED = re.compile(
+    r"lib(python|ssl|crypto|ffi|sqlite3|z|bz2|lzma|expat|uuid|crypt)[.\d].*"
+    r"|libxcb-(cursor|icccm|image|keysyms|render-util|util)\.so.*"
 )
 LOOKED_IN = re.compile(r"lib64|.+-linux-gnu")  # the linker's own folders
 
@@ -54,8 +56,8 @@ def shed(bundle: Path) -> list[str]:
     corrections; and a newer graphics driver does not work with an older C++ library.
     """
     carried = [path for path in (bundle / "_internal").glob("lib*.so*") if not path.is_symlink()]
-    owners = _owners(path.name for path in carried)
-    systems = [p for p in carried if p.name in owners and not PYTHONS.fullmatch(p.name)]
+    known = owners(path.name for path in carried)
+    systems = [p for p in carried if p.name in known and not CARRIED.fullmatch(p.name)]
     for path in systems:
         path.unlink()
     return sorted(path.name for path in systems)
@@ -130,17 +132,17 @@ def _missing(bundle: Path, binaries: Iterable[Binary]) -> set[str]:
 
 def _packages(names: Iterable[str]) -> dict[str, str]:
     wanted = sorted(names)
-    owners = _owners(wanted)
-    if strange := [name for name in wanted if name not in owners]:
+    known = owners(wanted)
+    if strange := [name for name in wanted if name not in known]:
         raise LookupError(
             f"needed, not in the bundle, and of no package here: {', '.join(strange)}. "
             "Install the packages that have them on the machine that builds, or leave out what "
             "needs them."
         )
-    return {name: owners[name] for name in wanted}
+    return {name: known[name] for name in wanted}
 
 
-def _owners(names: Iterable[str]) -> dict[str, str]:
+def owners(names: Iterable[str]) -> dict[str, str]:
     """The packages of those libraries that have one."""
     # it ends with 1 where one of them is nobody's
     told = subprocess.run(
@@ -150,12 +152,12 @@ def _owners(names: Iterable[str]) -> dict[str, str]:
         check=False,
         env=os.environ | {"LC_ALL": "C"},
     )
-    owners: dict[str, str] = {}
+    found: dict[str, str] = {}
     for line in told.stdout.splitlines():
         package, _, path = line.partition(": ")
         if LOOKED_IN.fullmatch(Path(path).parent.name) and not package.startswith("diversion"):
-            owners.setdefault(Path(path).name, re.split("[:,]", package)[0])
-    return owners
+            found.setdefault(Path(path).name, re.split("[:,]", package)[0])
+    return found
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ RULE = "=" * 78
 
 def notice(inside: Path) -> str:
     """The text, for the bundle whose files lie in `inside`."""
-    parts = [packages.collect(), _part("Python", _python()), *_system(inside)]
+    parts = [packages.collect(packages.runtime()), _part("Python", _python()), *_system(inside)]
     return "\n".join(parts)
 
 
@@ -37,31 +37,16 @@ def _python() -> str:
 def _system(inside: Path) -> list[str]:
     """One part for each Debian package a library was taken from, then the licences they name."""
     names = [path.name for path in inside.glob("lib*.so*") if not path.is_symlink()]
-    owners: dict[str, list[str]] = {}
-    for name in names:
-        if package := _owner(name):
-            owners.setdefault(package, []).append(name)
+    taken: dict[str, list[str]] = {}
+    for name, package in libraries.owners(names).items():
+        taken.setdefault(package, []).append(name)
     texts = {
         package: Path(f"/usr/share/doc/{package}/copyright").read_text("utf-8", "replace")
-        for package in sorted(owners)
+        for package in sorted(taken)
     }
-    found = [
-        _part(f"{package} ({', '.join(sorted(owners[package]))})", text)
-        for package, text in texts.items()
-    ]
-    named = sorted(
-        {name for text in texts.values() for name in re.findall(rf"{COMMON}/([\w.+-]*\w)", text)}
-    )
-    return found + [
-        _part(name, (COMMON / name).read_text("utf-8", "replace"))
-        for name in named
-        if (COMMON / name).is_file()
-    ]
-
-
-def _owner(name: str) -> str | None:
-    """The Debian package of a library, None where it came with Python or with a wheel."""
-    try:
-        return libraries.packages([name])[name]
-    except LookupError:
-        return None
+    named = {
+        name for text in texts.values() for name in re.findall(rf"{COMMON}/([\w.+-]*\w)", text)
+    }
+    found = [_part(f"{p} ({', '.join(sorted(taken[p]))})", text) for p, text in texts.items()]
+    common = [COMMON / name for name in sorted(named)]
+    return found + [_part(c.name, c.read_text("utf-8", "replace")) for c in common if c.is_file()]
