@@ -4,7 +4,7 @@ import multiprocessing
 import sys
 from collections.abc import Sequence
 
-from app import bundle, cli, crashes, libraries, request, streams, torch_build
+from app import bundle, cli, request, streams, torch_build
 
 NOT_KNOWN = (
     "“{word}” is no command, no model's file or folder and no chat's id. "
@@ -33,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_window(wanted: str) -> int:
+    from app import crashes, libraries
+
     trouble = libraries.trouble()
     if trouble is not None:
         said, code = trouble

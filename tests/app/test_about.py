@@ -142,8 +142,10 @@ def test_what_is_no_announcement_is_said_to_be_none(feed, body):
 def test_a_feed_that_is_gone_or_leads_away_is_told(feed, status):
     feed.status = status
     feed.location = "http://example.invalid/latest.json" if status == 302 else ""
-    with pytest.raises(EngineError):
+    with pytest.raises(EngineError) as raised:
         release.look(feed.place, "0.1.0")
+    refused = status == 302  # before that address is asked
+    assert raised.value.code == ("release_unreadable" if refused else "release_unreachable")
     assert len(feed.asked) == 1
 
 

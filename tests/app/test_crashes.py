@@ -168,6 +168,14 @@ def test_nothing_of_chats_no_token_and_no_user_stands_in_a_report(crashes, monke
     assert report.LEFT_OUT in said
 
 
+def test_a_trace_tells_no_name_of_the_user(folder, crashes):
+    trace = f'Fatal Python error\n  File "{Path.home()}/x/app.py", line 3 in run\n'
+    (folder / "crash-1.trace").write_text(trace)
+    said = crashes.gather().read_text()
+    assert 'File "~/x/app.py", line 3 in run' in said
+    assert str(Path.home()) not in said
+
+
 def test_an_error_that_nobody_caught_is_said_once_and_can_be_copied(crashes, qtbot, qapp):
     unforeseen = Unforeseen(crashes)
     unforeseen.hear(failed("boom"))

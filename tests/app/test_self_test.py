@@ -92,6 +92,15 @@ def test_what_needs_no_model_passes_here(check):
     assert getattr(checks, check)()
 
 
+def test_libraries_are_told_and_only_those_of_this_screen_are_a_failure(monkeypatch):
+    monkeypatch.setattr("app.libraries.trouble", lambda: ("libX.so.1 is not here", 1))
+    with pytest.raises(CheckFailed, match=r"libX\.so\.1"):
+        checks.system_libraries()
+    monkeypatch.setattr("app.libraries.trouble", lambda: None)
+    monkeypatch.setattr("app.libraries.missing", lambda: {"libwayland-client.so.0": "x"})
+    assert "libwayland-client.so.0" in checks.system_libraries()
+
+
 def test_a_damaged_icon_is_found(monkeypatch, tmp_path):
     (tmp_path / "mark.svg").write_text("<svg")
     monkeypatch.setattr(checks, "icons", lambda: [tmp_path / "mark.svg"] * 11)
