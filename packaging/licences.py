@@ -13,6 +13,7 @@ import libraries
 from app import notice as packages
 
 COMMON = Path("/usr/share/common-licenses")
+QTS = {"LGPL-3", "GPL-3"}  # which the wheels of Qt name and do not bring
 RULE = "=" * 78
 
 
