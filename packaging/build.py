@@ -23,7 +23,12 @@ def main() -> None:
     """Make the environment, then everything else in it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=TOP / "dist", help="a folder, default: dist")
-    parser.add_argument("--feed", help="https address that tells which version is the newest")
+    parser.add_argument(
+        "--announced",
+        nargs=2,
+        metavar=("FEED", "PAGE"),
+        help="https addresses of where new versions are announced, for programs and for people",
+    )
     arguments = parser.parse_args()
     if sys.version_info[:2] != PYTHON:
         sys.exit("The bundle is made with Python {}.{}, this is {}.".format(*PYTHON, sys.version))
@@ -31,7 +36,7 @@ def main() -> None:
     python = environment()
     run(
         python, TOP / "packaging" / "release.py", arguments.out.resolve(),
-        *(["--feed", arguments.feed] if arguments.feed else []),
+        *(["--announced", *arguments.announced] if arguments.announced else []),
     )  # fmt: skip
     print(f"built in {(time.monotonic() - began) / 60:.1f} minutes")
 

@@ -11,6 +11,7 @@ import py_compile
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
@@ -29,9 +30,9 @@ LEFT_OUT = (
 KEPT = ("torch/bin/torch_shm_manager",)
 
 
-def build(out: Path, feed: str | None = None) -> Path:
-    """The folder `slipstream` (on macOS `Slipstream.app`) in `out`. Raises RuntimeError where
-    something is in it that must not be."""
+def build(out: Path, announced: Sequence[str] | None = None) -> Path:
+    """The folder `slipstream` (on macOS `Slipstream.app`) in `out`. `announced`: the two addresses
+    of new versions. Raises RuntimeError where something is in it that must not be."""
     check_environment()
     work = TOP / "build" / "freeze"
     subprocess.run(
@@ -49,8 +50,10 @@ def build(out: Path, feed: str | None = None) -> Path:
     if sys.platform == "linux":
         libraries.shed(bundle)
         binaries.mend(bundle)
-    if feed:
-        (inside / "release.json").write_text(json.dumps({"feed": feed}), encoding="utf-8")
+    if announced:
+        feed, page = announced
+        named = json.dumps({"feed": feed, "page": page})
+        (inside / "release.json").write_text(named, encoding="utf-8")
     check(bundle)
     return bundle
 
@@ -91,7 +94,7 @@ def tops(distribution: str) -> list[str]:
     )
 
 
-def ignored(site: Path):
+def ignored(site: Path) -> Callable[[str, list[str]], set[str]]:
     """For copytree: which of a folder's names stay behind."""
 
     def ignore(folder: str, names: list[str]) -> set[str]:
@@ -108,7 +111,7 @@ def is_left_out(path: Path) -> bool:
 
 
 def add_starter(folder: Path) -> None:
-    """The model that answers before anything was downloaded, with its licence."""
+    """The model that answers before anything was downloaded."""
     from engine.library import starter
 
     folder.mkdir()

@@ -15,13 +15,13 @@ def main() -> None:
     """Fill the folder given, anew where something of the kind is in it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--feed")
+    parser.add_argument("--announced", nargs=2)
     arguments = parser.parse_args()
     out: Path = arguments.out
     out.mkdir(parents=True, exist_ok=True)
     for old in out.glob("[sS]lipstream*"):
         shutil.rmtree(old) if old.is_dir() else old.unlink()
-    folder = bundle.build(out, arguments.feed)
+    folder = bundle.build(out, arguments.announced)
     version = metadata.version("slipstream")
     inside = bundle.internal(folder)
     notice = out / f"slipstream-{version}-notice.txt"
