@@ -5,6 +5,7 @@ permissions of all kinds.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,12 +13,15 @@ from pathlib import Path
 
 import libraries
 
+PYTHONS = re.compile(r"/libpython[^/]*$|/lib-dynload/")
+
 
 def mend(bundle: Path) -> None:
-    """Take away symbols and foreign search paths, and set permissions. The launcher keeps its
-    symbols: PyInstaller's archive hangs on it."""
+    """Take away Python's symbols and all foreign search paths, and set permissions. Libraries of
+    wheels keep their symbols: what moved them into the wheel leaves them so that `strip` breaks
+    them. So does the launcher, since PyInstaller's archive hangs on it."""
     for one in libraries.read(bundle):
-        if one.path.parent != bundle and _has_symbols(one.path):
+        if PYTHONS.search(str(one.path)):
             subprocess.run(["strip", "--strip-unneeded", str(one.path)], check=True)
         own = [path for path in one.search if path.startswith("$ORIGIN")]
         if own != one.search:
@@ -34,11 +38,6 @@ def mode(path: Path) -> int:
         return 0o755
     runs = os.access(path, os.X_OK) and ".so" not in path.name and libraries.is_elf(path)
     return 0o755 if runs else 0o644
-
-
-def _has_symbols(path: Path) -> bool:
-    told = subprocess.run(["readelf", "-SW", str(path)], capture_output=True, text=True, check=True)
-    return ".symtab" in told.stdout
 
 
 def _search(path: Path, folders: list[str]) -> None:
