@@ -45,7 +45,7 @@ slipstream ({version}) stable; urgency=medium
 
  -- {maintainer}  {date}
 """
-COMPRESSION = ("-Zxz", "-z1")
+COMPRESSION = ("-Zzstd", "-z9")  # xz takes five times as long and saves a tenth
 
 
 def build(bundle: Path, version: str, out: Path) -> Path:
