@@ -41,6 +41,9 @@ HELP: dict[Action, tuple[str, ...]] = {
         *("custom_code", "gguf_damaged", "gguf_cut_off", "gguf_architecture", "cannot_run"),
     ),
     Action.OPEN_LOG: ("unforeseen", "tokenizer_crashed"),
+    Action.GRAPHICS_CARD: (
+        *("addon_failed", "addon_damaged", "addon_ended_program", "addon_not_ours"),
+    ),
 }
 
 
