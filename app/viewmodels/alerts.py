@@ -43,6 +43,9 @@ HELP: dict[Action, tuple[str, ...]] = {
     ),
     Action.OPEN_LOG: ("unforeseen", "tokenizer_crashed"),
     Action.OPEN_REPORT: ("crashed",),
+    Action.GRAPHICS_CARD: (
+        *("addon_failed", "addon_damaged", "addon_ended_program", "addon_not_ours"),
+    ),
 }
 
 

@@ -15,7 +15,7 @@ from app import gpu_addon, graphics, resources
 from app.graphics import Outlook, State
 from app.settings import Settings
 from app.viewmodels import words
-from app.viewmodels.alerts import Action, Alerts
+from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Property
 from app.viewmodels.downloads import LOOK, Pace
 from app.worker import Job, Report, Stopped, Worker
@@ -173,7 +173,7 @@ class Gpu(QObject):
         if isinstance(result, Outlook):
             self._running, self._outlook = None, result
             if result.fresh and result.said is not None:
-                self._alerts.stand(result.said, Action.GRAPHICS_CARD)
+                self._alerts.stand(result.said)
         self._show()
 
     def _failed(self, job: Job, reason: Reason) -> None:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import resources
-from app import bundle, gpu_addon, graphics, paths, settings, torch_build
+from app import bundle, gpu_addon, graphics, paths, settings, torch_addon
 from app.__main__ import main
 from app.graphics import State
 from engine import trial
@@ -85,7 +85,7 @@ def refused(**kwargs):
 
 def lying():
     """Names of what lies in the add-on's folder, deepest folders apart."""
-    home = torch_build.home()
+    home = torch_addon.home()
     return {p.name for p in home.iterdir() if p.name != ".lock"} if home.exists() else set()
 
 
@@ -96,7 +96,7 @@ def test_nothing_is_asked_before_it_is_enabled(offer):
     assert outlook.size == len(offer.files[TORCH])
     assert outlook.unpacked > 1_000_000
     assert offer.hub.requests == []
-    assert not torch_build.home().exists()
+    assert not torch_addon.home().exists()
 
 
 def test_it_is_fetched_tried_and_used_from_the_next_start_on(offer, program):
@@ -120,14 +120,14 @@ def test_undo_frees_the_disk_and_the_next_start_uses_the_processor(offer, progra
 
 def test_while_it_is_in_use_its_files_stay_until_the_next_start(offer, monkeypatch):
     enable()
-    site = torch_build.home() / "site0"
-    monkeypatch.setattr(torch_build, "in_use", lambda: site)
+    site = torch_addon.home() / "site0"
+    monkeypatch.setattr(torch_addon, "in_use", lambda: site)
     assert graphics.look().state is State.USED
     gpu_addon.disable()
     assert graphics.look().state is State.LEAVING
     gpu_addon.tidy()
     assert (site / "torch" / "__init__.py").exists()
-    monkeypatch.setattr(torch_build, "in_use", lambda: None)
+    monkeypatch.setattr(torch_addon, "in_use", lambda: None)
     gpu_addon.tidy()
     assert lying() == set()
 
@@ -235,7 +235,7 @@ def test_one_that_sees_no_card_is_kept_off_and_can_be_tried_again(offer, program
 
 def test_one_that_was_damaged_later_stays_refused_and_can_be_fetched_anew(offer, program):
     enable()
-    library = torch_build.home() / "site0/torch/lib/libtorch_cpu.so"
+    library = torch_addon.home() / "site0/torch/lib/libtorch_cpu.so"
     library.write_bytes(b"cut off")
     packaged.start(program, "")
     outlook = graphics.look()
@@ -384,5 +384,5 @@ def test_a_failed_download_is_a_sentence_in_the_terminal(offer, capsys):
     offer.hub.lies[TORCH] = offer.files[TORCH][:-1] + b"?"
     assert main(["gpu", "enable"]) == 1
     assert "is not the expected file" in capsys.readouterr().err
-    assert not (torch_build.home() / addon.WHEELS / f"{TORCH}{PARTIAL}").exists()
+    assert not (torch_addon.home() / addon.WHEELS / f"{TORCH}{PARTIAL}").exists()
     assert main(["gpu"]) == 0

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from app import torch_build
+from app import torch_addon
 from engine.library import addon
 from tests.packaged import bundle, put_addon, start
 
@@ -26,13 +26,13 @@ def imported(packaged, code=IMPORT):
 
 
 def code_of_refusal():
-    refused = addon.refusal(torch_build.home())
+    refused = addon.refusal(torch_addon.home())
     return refused and refused[0].code
 
 
 def test_without_an_addon_it_is_the_packaged_one(packaged):
     assert imported(packaged) == "packaged packaged"
-    assert not torch_build.home().exists()
+    assert not torch_addon.home().exists()
 
 
 def test_an_addon_comes_first_and_the_packaged_one_stays_behind_it(packaged):
@@ -41,7 +41,7 @@ def test_an_addon_comes_first_and_the_packaged_one_stays_behind_it(packaged):
     paths = imported(packaged, "print(sys.path[0], sys.path[1])").split()
     assert paths == [str(site), str(packaged / "torch-cpu")]
     assert code_of_refusal() is None
-    assert not (torch_build.home() / "loading").exists()
+    assert not (torch_addon.home() / "loading").exists()
 
 
 def test_children_import_the_same(packaged):
@@ -69,14 +69,14 @@ def test_one_for_another_torch_python_or_system_is_not_used(packaged):
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"torch": "2.13.0"}', "\0" * 50])
 def test_a_damaged_note_is_no_addon(packaged, damage):
     put_addon()
-    (torch_build.home() / addon.NOTE).write_text(damage)
+    (torch_addon.home() / addon.NOTE).write_text(damage)
     assert imported(packaged) == "packaged packaged"
 
 
 @pytest.mark.parametrize("site", ["..", "../../elsewhere", "/tmp", ""])
 def test_a_note_names_no_folder_elsewhere(packaged, site):
     real = put_addon()
-    note = torch_build.home() / addon.NOTE
+    note = torch_addon.home() / addon.NOTE
     note.write_text(note.read_text().replace(f'"{real.name}"', f'"{site}"'))
     assert imported(packaged) == "packaged packaged"
 
@@ -98,7 +98,7 @@ def test_one_that_others_can_write_to_is_not_run(packaged):
 def test_where_the_import_fails_the_packaged_one_comes_in_its_place(packaged):
     put_addon("from torch import part; raise OSError('libcublas.so.13: file too short')")
     assert imported(packaged) == "packaged packaged"
-    reason, told = addon.refusal(torch_build.home())
+    reason, told = addon.refusal(torch_addon.home())
     assert reason.code == "addon_failed"
     assert "libcublas.so.13: file too short" in reason.text
     assert not told
@@ -120,19 +120,19 @@ def test_where_it_ended_the_program_the_next_start_falls_back(packaged):
     assert start(packaged, IMPORT).returncode == 7
     assert imported(packaged) == "packaged packaged"
     assert code_of_refusal() == "addon_ended_program"
-    assert not (torch_build.home() / "loading").exists()
+    assert not (torch_addon.home() / "loading").exists()
 
 
 def test_what_another_start_is_importing_just_now_has_not_ended_it(packaged):
     put_addon()
-    (torch_build.home() / "loading").write_text(str(os.getpid()))
+    (torch_addon.home() / "loading").write_text(str(os.getpid()))
     assert imported(packaged) == "added added"
 
 
 def test_a_program_that_is_closed_while_it_imports_blames_nothing(packaged):
-    put_addon("from app import torch_build; torch_build.unmark(); import os; os._exit(0)")
+    put_addon("from app import torch_addon; torch_addon.unmark(); import os; os._exit(0)")
     assert start(packaged, IMPORT).returncode == 0
-    put_note = torch_build.home() / addon.REFUSAL
+    put_note = torch_addon.home() / addon.REFUSAL
     imported(packaged, "print()")
     assert not put_note.exists()
 
@@ -141,12 +141,12 @@ def test_looking_for_torch_without_importing_it_marks_nothing(packaged):
     put_addon()
     code = "from importlib.util import find_spec; print(find_spec('torch').origin)"
     assert imported(packaged, code).endswith("site0/torch/__init__.py")
-    assert not (torch_build.home() / "loading").exists()
+    assert not (torch_addon.home() / "loading").exists()
 
 
 def test_choosing_is_cheap():
     """What it imports, every start of the packaged program waits for."""
-    code = "import sys; from app import torch_build; print(*sys.modules)"
+    code = "import sys; from app import torch_addon, torch_build; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"torch", "PySide6", "huggingface_hub", "httpx2", "psutil", "numpy", "zipfile"}
     assert heavy.isdisjoint(done.stdout.split())
