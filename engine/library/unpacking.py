@@ -38,7 +38,6 @@ def unpack(
 
     Raises DownloadError for a wheel that is not as pinned, Cancelled, OSError.
     """
-    left = wheel.unpacked
     try:
         with zipfile.ZipFile(archive) as held:
             for member in _members(wheel, held):
@@ -47,9 +46,6 @@ def unpack(
                 with held.open(member) as data, target.open("wb") as out:
                     while piece := data.read(PIECE):
                         heed(stopped)
-                        left -= len(piece)
-                        if left < 0:
-                            raise _odd(wheel, member.filename)
                         out.write(piece)
                         tell(len(piece))
                 if member.external_attr >> 16 & stat.S_IXUSR:
@@ -67,6 +63,7 @@ def _members(wheel: Wheel, held: zipfile.ZipFile) -> Sequence[zipfile.ZipInfo]:
         if not _is_sound(member, wheel.tops) and is_needed(member.filename):
             raise _odd(wheel, member.filename)
     needed = [member for member in members if is_needed(member.filename)]
+    # zipfile gives no more bytes of a member than it says here
     if sum(member.file_size for member in needed) > wheel.unpacked:
         raise _odd(wheel, f"{sum(m.file_size for m in needed) / 1e6:.0f} MB")
     return needed
