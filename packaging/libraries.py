@@ -69,6 +69,11 @@ def glibc(bundle: Path) -> str:
     return ".".join(map(str, max(versions)))
 
 
+def folders(one: Binary, search: Iterable[str]) -> list[Path]:
+    """Those of a search path, as it is read in that file."""
+    return [Path(path.replace("$ORIGIN", str(one.path.parent))) for path in search]
+
+
 def write(bundle: Path) -> Path:
     """Leave the table in the bundle, for the program to name what is missing."""
     path = bundle / "_internal" / NAME
@@ -122,8 +127,7 @@ def _missing(bundle: Path, binaries: Iterable[Binary]) -> set[str]:
     top = bundle.resolve()
     missing = set()
     for one in binaries:
-        folders = [Path(path.replace("$ORIGIN", str(one.path.parent))) for path in one.search]
-        own = [folder for folder in folders if folder.resolve().is_relative_to(top)]
+        own = [f for f in folders(one, one.search) if f.resolve().is_relative_to(top)]
         for name in one.needs:
             if not any((folder / name).exists() for folder in [*own, bundle / "_internal"]):
                 missing.add(name)
