@@ -51,6 +51,10 @@ class Instance(QObject):
         while not self._lock.tryLock(0):
             if self._lock.error() is not QLockFile.LockError.LockFailedError:
                 return True  # a folder that takes no locks: better two copies than none
+            if self._lock.getLockInfo()[0] == os.getpid():
+                # of one that had our number: in a container all have the same
+                (self._folder / LOCK).unlink(missing_ok=True)
+                continue
             if self._hand_over(message, deadline):
                 return False
             if time.monotonic() > deadline:

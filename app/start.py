@@ -349,7 +349,7 @@ def open_log(folder: Path) -> None:
 def _application(argv: Sequence[str]) -> QApplication:
     """The one application, dressed by the system's scheme and again when that changes."""
     held = QApplication.instance()
-    app = held if isinstance(held, QApplication) else QApplication(list(argv))
+    app = held if isinstance(held, QApplication) else QApplication(list(argv) or [APP_ID])
     app.setApplicationName("Slipstream")
     app.setApplicationDisplayName("Slipstream")
     QGuiApplication.setDesktopFileName(APP_ID)

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QLockFile
 
 from app import cli, instance, request, start
 from app.__main__ import main
@@ -81,6 +82,16 @@ def test_it_gives_up_within_three_seconds(qapp, tmp_path):
         Instance(tmp_path).claim("x")
     assert time.monotonic() - began < 3
     first.close()
+
+
+def test_a_lock_left_by_one_that_had_our_number_is_none(qapp, tmp_path):
+    """As in a container, where each start has the same number."""
+    before = QLockFile(str(tmp_path / LOCK))
+    assert before.tryLock(0)
+    left = (tmp_path / LOCK).read_bytes()
+    before.unlock()
+    (tmp_path / LOCK).write_bytes(left)
+    assert Instance(tmp_path).claim()
 
 
 def test_who_starts_while_the_last_copy_ends_waits_for_it(qapp, tmp_path, monkeypatch):
