@@ -51,7 +51,7 @@ class Instance(QObject):
         while not self._lock.tryLock(0):
             if self._lock.error() is not QLockFile.LockError.LockFailedError:
                 return True  # a folder that takes no locks: better two copies than none
-            if self._lock.getLockInfo()[0] == os.getpid():
+            if self._lock.getLockInfo()[0] == os.getpid() and not _is_held(self._folder / LOCK):
                 # of one that had our number: in a container all have the same
                 (self._folder / LOCK).unlink(missing_ok=True)
                 continue
@@ -157,3 +157,19 @@ def _addresses(folder: Path) -> Iterable[str]:
     folders = [os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), str(folder), "/tmp"]
     whole = [os.path.join(place, name) for place in folders if place and os.path.isdir(place)]
     return [address for address in whole if len(os.fsencode(address)) <= LONGEST_ADDRESS]
+
+
+def _is_held(path: Path) -> bool:
+    """Whether a process holds the lock file, as Qt does where there is `flock`."""
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
