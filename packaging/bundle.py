@@ -25,8 +25,9 @@ MOST = 1_100_000_000  # bytes unpacked
 LEFT_OUT = (
     "torch/test", "torch/include", "torch/share", "torch/bin/*", "torch/lib/*test*",
     "torch/lib/libbackend_with_compiler.so", "torch/lib/libaoti_custom_ops.so",
-    "torchgen/packaged", "*.a", "*.lib", "*/__pycache__", "*.pyi",
+    "torchgen/packaged", "torch/fx/passes/tests", "*.a", "*.lib", "*/__pycache__", "*.pyi",
 )  # fmt: skip
+OF_CUDA = ("libcu", "libnv", "libnccl", "libtorch_cuda", "libc10_cuda")
 KEPT = ("torch/bin/torch_shm_manager",)
 
 
@@ -121,7 +122,7 @@ def add_starter(folder: Path) -> None:
 def check(bundle: Path) -> None:
     """Raises RuntimeError where the bundle is too large or holds a library of CUDA."""
     files = [path for path in bundle.rglob("*") if path.is_file() and not path.is_symlink()]
-    cuda = [p.name for p in files if p.name.startswith(("libcud", "libnv", "libtorch_cuda"))]
+    cuda = [path.name for path in files if path.name.startswith(OF_CUDA)]
     if cuda:
         raise RuntimeError(f"libraries of CUDA in the bundle: {' '.join(sorted(cuda))}")
     size = sum(path.stat().st_size for path in files)

@@ -54,7 +54,10 @@ def test_the_library_that_asks_nvidias_driver_is_none_of_cudas(monkeypatch, free
     freezing.check_environment()
 
 
-@pytest.mark.parametrize("name", ["libcudart.so.13", "libnvrtc.so", "libtorch_cuda.so"])
+@pytest.mark.parametrize(
+    "name",
+    ["libcudart.so.13", "libcublas.so.13", "libnvrtc.so", "libnccl.so.2", "libtorch_cuda.so"],
+)
 def test_a_bundle_with_a_library_of_cuda_is_refused(freezing, tmp_path, name):
     (tmp_path / "_internal").mkdir()
     (tmp_path / "_internal" / name).write_bytes(b"")

@@ -361,6 +361,31 @@ def test_another_program_of_the_name_stays(user):
 
 @linux
 @tool("objdump")
+@pytest.mark.parametrize("user", HOMES[1:2], indirect=True)
+def test_a_program_that_runs_is_neither_replaced_nor_taken_away(user):
+    shutil.copy2(shutil.which("sleep"), user.top / "slipstream" / "slipstream")
+    user.run()
+    program = user.home / ".local/share/slipstream-app/slipstream/slipstream"
+    with subprocess.Popen([program, "60"]) as running:
+        for arguments in ((), ("--uninstall",)):
+            assert "Slipstream is running. Close it first" in user.run(*arguments, expect=1)
+        running.kill()
+    assert program.is_file()
+    user.run("--uninstall")
+    assert not program.exists()
+
+
+@linux
+@tool("objdump")
+@pytest.mark.parametrize("user", HOMES[:1], indirect=True)
+def test_half_an_archive_installs_nothing(user):
+    (user.top / "slipstream" / "slipstream").unlink()
+    assert "not whole" in user.run(expect=1)
+    assert not all_of(user)
+
+
+@linux
+@tool("objdump")
 @pytest.mark.parametrize("user", HOMES[:1], indirect=True)
 def test_an_older_system_is_told_what_it_lacks(user):
     script = user.top / "install.sh"

@@ -24,6 +24,8 @@ fail() {
 
 install() {
   fits
+  [ -x "$here/slipstream/slipstream" ] || fail 'The archive is not whole; unpack it again.'
+  idle
   [ "$here" != "$(CDPATH='' cd -- "$app" 2>/dev/null && pwd -P)" ] ||
     fail "This is the installed copy. To take it away: sh install.sh --uninstall"
   [ "$(id -u)" != 0 ] || echo 'You are root: Slipstream will be there for root alone.'
@@ -33,8 +35,10 @@ install() {
   mkdir -- "$app.new"
   cp -RPp -- "$here/." "$app.new"
   remove_shared
-  rm -rf -- "$app"
+  rm -rf -- "$app.old"
+  [ ! -e "$app" ] || mv -- "$app" "$app.old"
   mv -- "$app.new" "$app"
+  rm -rf -- "$app.old"
   share
   link
   refresh
@@ -48,6 +52,7 @@ install() {
 
 uninstall() {
   [ -e "$app" ] || fail "Slipstream is not installed in $app."
+  idle
   remove_shared
   if linked; then
     rm -f -- "$bin/slipstream"
@@ -67,6 +72,14 @@ fits() {
   found=${found#glibc }
   oldest=$(printf '%s\n' '@GLIBC@' "$found" | sort -t . -k 1,1n -k 2,2n | head -n 1)
   [ "$oldest" = '@GLIBC@' ] || fail "Slipstream needs glibc @GLIBC@ or newer; here is $found."
+}
+
+# Whether nobody uses what is about to be replaced.
+idle() {
+  for exe in /proc/[0-9]*/exe; do
+    [ "$(readlink -- "$exe" 2>/dev/null)" != "$app/slipstream/slipstream" ] ||
+      fail 'Slipstream is running. Close it first, then try again.'
+  done
 }
 
 # The files for the desktop, each where its kind belongs.
