@@ -211,9 +211,10 @@ def test_one_that_is_not_what_it_should_be_is_removed(offer, torch, code):
 def test_one_that_hangs_is_removed(offer, monkeypatch):
     monkeypatch.setattr(trial, "run", lambda *a, run=trial.run: run(*a, seconds=0.5))
     offer.put(play.torch(first="import time; time.sleep(60)"))
+    before = multiprocessing.active_children()
     assert refused().code == "trial_slow"
     assert lying() == set()
-    assert multiprocessing.active_children() == []
+    assert not [child for child in multiprocessing.active_children() if child not in before]
 
 
 def test_one_that_sees_no_card_is_kept_off_and_can_be_tried_again(offer, program):

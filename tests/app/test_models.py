@@ -327,8 +327,13 @@ def test_a_vocabulary_that_cannot_be_read_refuses_the_draft(monkeypatch, tmp_pat
 def test_quick_changes_of_the_settings_are_one_write(qtbot, open_program, monkeypatch):
     program = open_program(ScriptedSession())
     program.models.keep()
-    writes = []
-    monkeypatch.setattr(settings, "save", lambda kept, folder: writes.append(kept.draft_length))
+    writes, save = [], settings.save
+
+    def write(kept, folder):
+        writes.append(kept.draft_length)
+        save(kept, folder)
+
+    monkeypatch.setattr(settings, "save", write)
     for length in range(17):
         program.models.draft_with(length=length, verification="coupled")
     assert writes == []
