@@ -251,8 +251,10 @@ def test_a_question_without_an_answer_can_be_answered_when_its_chat_is_opened(qt
         assert texts(program) == ["one"]
         assert program.window.error_bar.isVisible()
         session.pause = 0.002 if again else 0
+        asked = len(session.asked)
         program.window.error_bar.buttons[Action.ANSWER].click()
         assert program.chat.answering  # once it is left again before its first word
+        qtbot.waitUntil(lambda asked=asked: len(session.asked) > asked)
     qtbot.waitUntil(lambda: not program.chat.answering)
     assert texts(program) == ["one", "late"]
 
