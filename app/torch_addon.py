@@ -83,7 +83,7 @@ def _ended() -> Reason | None:
     _mark().clear()
     return Reason(
         "addon_ended_program",
-        "The graphics card add-on ended the program when it was last loaded, so the processor is "
+        "The graphics card add-on crashed the program when it was last loaded, so the processor is "
         "used. In the settings it can be tried again or removed.",
     )
 

@@ -61,7 +61,7 @@ def trouble(home: Path, found: Addon) -> Reason | None:
             return Reason(
                 "addon_not_ours",
                 "The folder of the graphics card add-on, {folder}, can be written to by others, "
-                "so nothing is run from it.",
+                "so nothing is run from it. Remove the add-on in the settings and fetch it anew.",
                 {"folder": str(folder)},
             )
     for name, length in found.lengths.items():
