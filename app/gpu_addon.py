@@ -17,6 +17,8 @@ from engine.library.hub import Access
 from engine.library.pins import Build
 from engine.library.transfer import Report, Stopped
 
+TRIALS = ("trial_slow", "trial_crashed", "trial_failed")  # what may go well another time
+
 
 def enable(progress: Report, stopped: Stopped, access: Access) -> None:
     """Fetch the add-on, unpack and try it; the next start uses it. What was begun goes on.
@@ -27,16 +29,26 @@ def enable(progress: Report, stopped: Stopped, access: Access) -> None:
     wanted, outlook = graphics.pinned(), graphics.look()
     if outlook.state in (State.READY, State.USED):
         return
+    if outlook.state not in (State.REFUSED, State.OFFERED) or wanted is None:
+        raise _error(outlook.said)
     home = paths.ensure(torch_addon.home())
     with files.alone(home / ".lock"):
         if outlook.state is State.REFUSED:
-            _retry(progress, stopped)
-        elif outlook.state is State.OFFERED and wanted is not None:
+            _retry(wanted, progress, stopped)
+        else:
+            _close(home)
             addon.tidy(home)
             wheels.fetch(wanted, home / addon.WHEELS, progress, stopped, access)
             _install(wanted, home, progress, stopped)
-        else:
-            raise _error(outlook.said or Reason("gpu_none", "No graphics card is seen."))
+
+
+def _close(home: Path) -> None:
+    """Let nobody else write into a folder that was made wider, or the add-on would not be used.
+    Raises DownloadError."""
+    try:
+        home.chmod(0o700)
+    except OSError as error:
+        raise not_writable(error, home) from error
 
 
 def _install(wanted: Build, home: Path, progress: Report, stopped: Stopped) -> None:
@@ -47,9 +59,9 @@ def _install(wanted: Build, home: Path, progress: Report, stopped: Stopped) -> N
         addon.write(home, half, wanted.torch, wanted.cuda)
     except Cancelled:
         raise
-    except EngineError:
-        # the wheels were the right ones, so they would not do another time either
-        addon.tidy(home, keep_wheels=False)
+    except EngineError as error:
+        # wheels that hold what they should are not to blame for a busy or odd computer
+        addon.tidy(home, keep_wheels=error.reason.code in TRIALS)
         raise
     except OSError as error:
         addon.tidy(home)
@@ -60,11 +72,11 @@ def _install(wanted: Build, home: Path, progress: Report, stopped: Stopped) -> N
     _hold(home, problem)
 
 
-def _retry(progress: Report, stopped: Stopped) -> None:
+def _retry(wanted: Build, progress: Report, stopped: Stopped) -> None:
     """Try once more an add-on that is not used."""
-    home, wanted = torch_addon.home(), graphics.pinned()
+    home = torch_addon.home()
     there = addon.read(home)
-    if there is None or wanted is None:
+    if there is None:
         return
     trouble = addon.trouble(home, there)
     if trouble is not None:
@@ -101,7 +113,7 @@ def _unpack(wanted: Build, home: Path, progress: Report, stopped: Stopped) -> Pa
         done += count
         progress(Progress("unpack", done, wanted.unpacked))
 
-    half.mkdir()
+    half.mkdir(mode=0o700)  # whatever the umask: what others can write to is not run
     for wheel in wanted.wheels:
         unpacking.unpack(wheel, home / addon.WHEELS / wheel.name, half, tell, stopped)
     return half

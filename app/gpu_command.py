@@ -55,9 +55,6 @@ def _tell() -> None:
     from app import graphics
 
     outlook = graphics.look()
-    if outlook.said is None:
-        print("There is no graphics card to be set up.")
-        return
     print(visible(outlook.said.text))
     if outlook.command:
         print(visible(outlook.command))

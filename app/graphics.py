@@ -21,14 +21,14 @@ from engine.library.pins import Build, build
 
 CUDA_INDEX = "https://download.pytorch.org/whl/cu130"
 ROCM_INDEX = "https://download.pytorch.org/whl/rocm7.0"
-NVIDIA, AMD = "0x10de", "0x1002"  # makers' numbers on the PCI bus
+NVIDIA, AMD, INTEL = "0x10de", "0x1002", "0x8086"  # makers' numbers on the PCI bus
+DISPLAY = "0x03"  # how the class of what can draw begins there
 
 
 class State(StrEnum):
     """What there is to do."""
 
-    NOTHING = "nothing"  # and nothing to say
-    TOLD = "told"  # nothing here, but something is to be said
+    TOLD = "told"  # nothing here
     OFFERED = "offered"
     READY = "ready"  # from the next start on
     USED = "used"
@@ -42,7 +42,7 @@ class Outlook:
     how much of it is there, on the disk in the end. `fresh`: the user was not told yet."""
 
     state: State
-    said: Reason | None = None
+    said: Reason
     command: str = ""
     size: int = 0
     come: int = 0
@@ -50,22 +50,23 @@ class Outlook:
     fresh: bool = False
 
 
-def look(cards: Path = Path("/sys/class/drm")) -> Outlook:
-    """How it stands now. Asks NVIDIA's library; never the network. `cards` is where Linux lists
-    its graphics cards."""
+def look(devices: Path = Path("/sys/bus/pci/devices")) -> Outlook:
+    """How it stands now. Asks NVIDIA's library; never the network. `devices` is where Linux lists
+    what is on the PCI bus."""
     if sys.platform == "darwin":
-        return Outlook(State.NOTHING)  # torch's one build for it uses the card
+        said = Reason("gpu_mac", "PyTorch for the Mac uses the graphics card by itself.")
+        return Outlook(State.TOLD, said)
     found, problem = nvml.gpus()
-    makers = _makers(cards)
+    makers = _makers(devices)
     packaged = bundle.torch()
     if packaged is None:
-        return _installed(found, makers)
+        return _installed(found, problem, makers)
     wanted = pinned()
     here = _here(wanted, torch_addon.version(packaged), found)
     if here is not None:
         return here
     if not found and (wanted is None or wanted.cuda is not None):
-        return _without(problem, makers)
+        return _without(problem, makers, _anew(ROCM_INDEX))
     return _offer(wanted, found)
 
 
@@ -107,20 +108,38 @@ def _ready(found: list[nvml.Gpu], used: bool) -> Reason:
     )
 
 
-def _without(problem: Reason | None, makers: set[str]) -> Outlook:
-    """What is said where NVIDIA's library sees no card."""
-    if NVIDIA in makers and problem is not None:
-        if problem.code not in ("nvml_no_driver", "nvml_missing"):
-            return Outlook(State.TOLD, problem)
+def _without(problem: Reason | None, makers: set[str], rocm: str) -> Outlook:
+    """What is said where NVIDIA's library sees no card; `rocm`: the command for AMD's."""
+    if NVIDIA in makers:
+        return Outlook(State.TOLD, _unlisted(problem))
+    if AMD in makers:
+        return Outlook(State.TOLD, _rocm(), rocm)
+    if INTEL in makers:
         said = Reason(
-            "gpu_no_driver",
-            "This computer has an NVIDIA graphics card, but no driver by NVIDIA, which is needed "
-            "to compute on it.",
+            "gpu_intel",
+            "This computer has an Intel graphics card. Slipstream can use those by NVIDIA and AMD, "
+            "so the processor computes.",
         )
         return Outlook(State.TOLD, said)
-    if AMD in makers:
-        return Outlook(State.TOLD, _rocm(), _pip(".venv/bin/python", ROCM_INDEX))
-    return Outlook(State.NOTHING)
+    said = Reason("gpu_none", "No NVIDIA or AMD graphics card is seen, so the processor computes.")
+    return Outlook(State.TOLD, said)
+
+
+def _unlisted(problem: Reason | None) -> Reason:
+    """Why NVIDIA's library does not list a card that is there."""
+    if problem is None:
+        return Reason(
+            "gpu_unlisted",
+            "This computer has an NVIDIA graphics card, but NVIDIA's driver does not list it, so "
+            "the processor computes.",
+        )
+    if problem.code not in ("nvml_no_driver", "nvml_missing"):
+        return problem
+    return Reason(
+        "gpu_no_driver",
+        "This computer has an NVIDIA graphics card, but no driver by NVIDIA, which is needed "
+        "to compute on it.",
+    )
 
 
 def _offer(wanted: Build | None, found: list[nvml.Gpu]) -> Outlook:
@@ -133,7 +152,7 @@ def _offer(wanted: Build | None, found: list[nvml.Gpu]) -> Outlook:
             "Installed with pip, it can use it with this build of PyTorch:",
             {"card": name},
         )
-        return Outlook(State.TOLD, said, _pip("python", CUDA_INDEX))
+        return Outlook(State.TOLD, said, _anew(CUDA_INDEX))
     old = _too_old(wanted, found)
     if old is not None:
         return Outlook(State.TOLD, old)
@@ -175,13 +194,17 @@ def _too_old(wanted: Build, found: list[nvml.Gpu]) -> Reason | None:
     return None
 
 
-def _installed(found: list[nvml.Gpu], makers: set[str]) -> Outlook:
+def _installed(found: list[nvml.Gpu], problem: Reason | None, makers: set[str]) -> Outlook:
     """Where torch came with pip: nothing is done here, but the way is shown."""
     from engine.devices import built_for
 
     built = built_for()
     if built:
-        return Outlook(State.NOTHING)
+        build = {"hip": "ROCm"}.get(built, built.upper())
+        said = Reason(
+            "gpu_built", "The PyTorch that is installed is the build for {build}.", {"build": build}
+        )
+        return Outlook(State.TOLD, said)
     if found:
         said = Reason(
             "gpu_pip",
@@ -189,10 +212,8 @@ def _installed(found: list[nvml.Gpu], makers: set[str]) -> Outlook:
             "that uses the graphics card, {card}:",
             {"card": found[0].name},
         )
-        return Outlook(State.TOLD, said, _pip(sys.executable, CUDA_INDEX))
-    if AMD in makers:
-        return Outlook(State.TOLD, _rocm(), _pip(sys.executable, ROCM_INDEX))
-    return Outlook(State.NOTHING)
+        return Outlook(State.TOLD, said, _pip(CUDA_INDEX))
+    return _without(problem, makers, _pip(ROCM_INDEX))
 
 
 def _rocm() -> Reason:
@@ -203,18 +224,27 @@ def _rocm() -> Reason:
     )
 
 
-def _pip(python: str, index: str) -> str:
+def _pip(index: str) -> str:
+    """Another build, in the environment that the program runs in."""
+    python = sys.executable
     quoted = f'"{python}"' if sys.platform == "win32" else shlex.quote(python)
     return f"{quoted} -m pip install --force-reinstall torch --index-url {index}"
 
 
-def _makers(cards: Path) -> set[str]:
-    """The makers' numbers of the graphics cards that Linux lists."""
+def _anew(index: str) -> str:
+    """The README's command before Slipstream is installed with pip."""
+    windows = sys.platform == "win32"
+    python, pip = ("python", r".venv\Scripts\pip") if windows else ("python3", ".venv/bin/pip")
+    return f"{python} -m venv .venv && {pip} install torch --index-url {index}"
+
+
+def _makers(devices: Path) -> set[str]:
+    """The makers' numbers of the graphics cards that Linux lists, also those without a driver."""
     found = set()
-    with suppress(OSError):
-        for card in cards.glob("card*"):
-            with suppress(OSError, ValueError):
-                found.add((card / "device" / "vendor").read_text(encoding="ascii").strip())
+    for device in devices.glob("*"):
+        with suppress(OSError, ValueError):
+            if (device / "class").read_text(encoding="ascii").startswith(DISPLAY):
+                found.add((device / "vendor").read_text(encoding="ascii").strip())
     return found
 
 

@@ -323,8 +323,9 @@ def come_forward(window: QWidget) -> None:
 def leave(program: Program, code: int, last: Callable[[], object] = lambda: None) -> int:
     """End the threads, then do what comes `last`; where a job cannot be stopped in time, the
     process ends with it."""
-    if program.worker.close(END_SECONDS, closing=program.history.close):
-        last()
+    ended = program.worker.close(END_SECONDS, closing=program.history.close)
+    last()
+    if ended:
         return code
     log.warning("a job did not end in time")
     logging.shutdown()

@@ -5,11 +5,14 @@ that still stands at the next start, or where the import fails, the program uses
 says why. Imports no torch.
 """
 
+import contextlib
+import faulthandler
 import functools
 import importlib
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -23,6 +26,7 @@ from engine.library import addon
 
 # What a build of torch brings beside it, imported under these names.
 ROOTS = ("torch", "torchgen", "functorch", "triton", "nvidia", "cuda")
+CLOCK = 2.0  # seconds that a process's start may seem to move when the clock is set
 
 
 def home() -> Path:
@@ -49,6 +53,7 @@ def leave() -> None:
         if "torch" not in sys.modules:
             sys.meta_path.remove(watch)
             sys.path.remove(str(watch.site))
+            watch.let_go()
 
 
 def version(packaged: Path) -> str:
@@ -78,31 +83,62 @@ def _sound(packaged: Path) -> Path | None:
 def _ended() -> Reason | None:
     """That the add-on ended the program while it was imported, where it did."""
     left = _mark().left
-    if not left.isdecimal() or _runs(int(left)):
+    if not left or _runs(*left.split()[:2]):
         return None
     _mark().clear()
+    if len(left.split()) > 2:  # it was told to end
+        return None
     return Reason(
         "addon_ended_program",
-        "The graphics card add-on ended the program when it was last loaded, so the processor is "
+        "The graphics card add-on crashed the program when it was last loaded, so the processor is "
         "used. In the settings it can be tried again or removed.",
     )
 
 
-def _runs(process: int) -> bool:
+def _this() -> str:
+    """This process, told from one that has its number after a restart of the computer."""
+    import psutil  # a start that imports no torch needs it not
+
+    return f"{os.getpid()} {psutil.Process().create_time()}"
+
+
+def _runs(process: str, start: str = "nan") -> bool:
     import psutil  # only where a mark stands
 
-    return process != os.getpid() and psutil.pid_exists(process)
+    with contextlib.suppress(psutil.Error, ValueError):
+        return abs(psutil.Process(int(process)).create_time() - float(start)) < CLOCK
+    return False
+
+
+@contextlib.contextmanager
+def _marked() -> Iterator[None]:
+    """The mark stands. Where the system tells the program to end, that is written below it: at
+    once and from any thread, which no handler of Python's can while libraries are loaded."""
+    _mark().put(f"{_this()}\n")
+    with contextlib.ExitStack() as until:
+        until.callback(_mark().clear)
+        if sys.platform != "win32":
+            with contextlib.suppress(OSError):
+                below = until.enter_context(_mark_path().open("ab"))
+                for number in (signal.SIGTERM, signal.SIGHUP):
+                    faulthandler.register(number, below, all_threads=False, chain=True)
+                    until.callback(faulthandler.unregister, number)
+        yield
 
 
 def _mark() -> Mark:
-    return Mark(home() / "loading")
+    return Mark(_mark_path())
+
+
+def _mark_path() -> Path:
+    return home() / "loading"
 
 
 class _Watch(MetaPathFinder):
     """Finds the add-on's torch as Python would, and watches its import."""
 
     def __init__(self, site: Path) -> None:
-        self.site = site
+        self.site, self.let_go = site, addon.hold(site)
 
     def find_spec(
         self, name: str, path: Any = None, target: ModuleType | None = None
@@ -116,9 +152,9 @@ class _Watch(MetaPathFinder):
         return spec
 
     def _execute(self, execute: Callable[[ModuleType], None], module: ModuleType) -> None:
-        _mark().put(str(os.getpid()))
         try:
-            execute(module)
+            with _marked():
+                execute(module)
         except Exception as error:
             reason = Reason(
                 "addon_failed",
@@ -131,8 +167,6 @@ class _Watch(MetaPathFinder):
             if "torch._C" in sys.modules:
                 raise  # a second one beside its libraries would be no whole one
             self._fall_back(module)
-        finally:
-            _mark().clear()
 
     def _fall_back(self, module: ModuleType) -> None:
         """Import the program's own torch into `module`."""

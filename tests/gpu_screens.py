@@ -46,7 +46,7 @@ def states() -> dict[str, Outlook]:
         "rocm": Outlook(
             State.TOLD,
             graphics._rocm(),
-            graphics._pip(".venv/bin/python", graphics.ROCM_INDEX),
+            graphics._anew(graphics.ROCM_INDEX),
         ),
     }
 

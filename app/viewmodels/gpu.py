@@ -33,7 +33,7 @@ class Deed(StrEnum):
     CANCEL = "cancel"
     RESTART = "restart"
     UNDO = "undo"
-    THROW_AWAY = "throw_away"
+    REMOVE = "remove"
     LOOK = "look"
 
 
@@ -44,7 +44,7 @@ DEEDS: dict[State, tuple[Deed, ...]] = {
     State.READY: (Deed.RESTART, Deed.UNDO),
     State.USED: (Deed.UNDO,),
     State.LEAVING: (Deed.RESTART,),
-    State.REFUSED: (Deed.RETRY, Deed.THROW_AWAY),
+    State.REFUSED: (Deed.RETRY, Deed.REMOVE),
 }
 
 
@@ -62,7 +62,7 @@ class View:
 
 
 class Gpu(QObject):
-    """`view` is None where there is nothing to say; `hint` is what the sidebar says, or nothing."""
+    """`view` is None until the card was looked at; `hint` is what the sidebar says, or nothing."""
 
     view_changed = Signal(object)
     hint_changed = Signal(object)
@@ -82,7 +82,7 @@ class Gpu(QObject):
         super().__init__(parent)
         self._worker, self._alerts = worker, alerts
         self._settings, self._decline = settings, decline
-        self._outlook = Outlook(State.NOTHING)
+        self._outlook: Outlook | None = None  # not looked yet
         self._running: View | None = None
         self._failure: Reason | None = None
         self._pace, self._shown = Pace(), 0.0
@@ -108,7 +108,7 @@ class Gpu(QObject):
                 self._worker.stop_setting_up()
             case Deed.RESTART:
                 self.restart_asked.emit()
-            case Deed.UNDO | Deed.THROW_AWAY:
+            case Deed.UNDO | Deed.REMOVE:
                 self._failure = None
                 self._worker.set_up_card(lambda _, __: gpu_addon.disable())
                 self.look()
@@ -129,7 +129,7 @@ class Gpu(QObject):
         if self.busy:
             return
         self._failure = None
-        self._alerts.withdraw(self._outlook.said.code if self._outlook.said else "")
+        self._alerts.withdraw(self._outlook.said.code if self._outlook else "")
         self._pace, self._shown = Pace(), 0.0
         self._run(View(self.tr("Starting the download"), share=0.0))
 
@@ -172,7 +172,7 @@ class Gpu(QObject):
             return
         if isinstance(result, Outlook):
             self._running, self._outlook = None, result
-            if result.fresh and result.said is not None:
+            if result.fresh:
                 self._alerts.stand(result.said)
         self._show()
 
@@ -184,26 +184,25 @@ class Gpu(QObject):
     def _show(self) -> None:
         self.view = self._running or self._standing()
         outlook, declined = self._outlook, self._settings().card_declined
-        said = outlook.said
-        if outlook.state is not State.OFFERED or self.busy or declined or said is None:
+        if outlook is None or outlook.state is not State.OFFERED or self.busy or declined:
             self.hint = ""
             return
         size = words.megabytes(outlook.size)
         self.hint = self.tr(
             "The graphics card, {card}, is not used. Slipstream can compute on it after a download "
             "of {size}."
-        ).format(card=said.values["card"], size=size)
+        ).format(card=outlook.said.values["card"], size=size)
 
     def _standing(self) -> View | None:
         """What is said while nothing runs."""
         outlook, failure = self._outlook, self._failure
-        if outlook.state is State.NOTHING or outlook.said is None:
+        if outlook is None:
             return None
         deeds, detail = DEEDS[outlook.state], ""
         if outlook.state is State.OFFERED:
             detail = self._amounts(outlook)
             if outlook.come:
-                deeds = (Deed.GO_ON, Deed.THROW_AWAY)
+                deeds = (Deed.GO_ON, Deed.REMOVE)
         elif outlook.unpacked:
             size = words.megabytes(outlook.unpacked)
             detail = self.tr("{size} on the disk").format(size=size)

@@ -11,7 +11,7 @@ from app.widgets.meter import Meter
 
 
 class GpuSection(QFrame):
-    """Hidden while there is nothing to say."""
+    """Hidden until the card was looked at."""
 
     def __init__(self, gpu: Gpu) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class GpuSection(QFrame):
             Deed.RESTART: self.tr("Restart"),
             Deed.CANCEL: self.tr("Cancel"),
             Deed.UNDO: self.tr("Use the CPU build again"),
-            Deed.THROW_AWAY: self.tr("Throw away"),
+            Deed.REMOVE: self.tr("Remove"),
             Deed.LOOK: self.tr("Look again"),
         }
 

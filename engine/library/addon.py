@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -61,7 +62,7 @@ def trouble(home: Path, found: Addon) -> Reason | None:
             return Reason(
                 "addon_not_ours",
                 "The folder of the graphics card add-on, {folder}, can be written to by others, "
-                "so nothing is run from it.",
+                "so nothing is run from it. Remove the add-on in the settings and fetch it anew.",
                 {"folder": str(folder)},
             )
     for name, length in found.lengths.items():
@@ -99,8 +100,37 @@ def tidy(home: Path, *, keep_wheels: bool = True) -> None:
     kept = {NOTE, REFUSAL, found.site if found else "", WHEELS if keep_wheels else ""}
     with suppress(OSError):
         for path in list(home.iterdir()):
-            if path.is_dir() and path.name not in kept:
+            if path.is_dir() and path.name not in kept and not _is_held(path):
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def hold(site: Path) -> Callable[[], None]:
+    """Keep `site` from `tidy`, in every process, until what is returned is called or this process
+    ends. Does nothing on Windows, which itself keeps libraries that are in use."""
+    if sys.platform != "win32":
+        import fcntl
+
+        with suppress(OSError):
+            held = os.open(site, os.O_RDONLY)
+            with suppress(OSError):
+                fcntl.flock(held, fcntl.LOCK_SH)
+            return lambda: os.close(held)
+    return lambda: None
+
+
+def _is_held(folder: Path) -> bool:
+    if sys.platform != "win32":
+        import fcntl
+
+        with suppress(OSError):
+            held = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            finally:
+                os.close(held)
+    return False
 
 
 def refuse(home: Path, reason: Reason, *, told: bool = False) -> None:

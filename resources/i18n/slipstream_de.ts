@@ -795,8 +795,8 @@
         <translation>Wieder die CPU nutzen</translation>
     </message>
     <message>
-        <source>Throw away</source>
-        <translation>Wegwerfen</translation>
+        <source>Remove</source>
+        <translation>Entfernen</translation>
     </message>
     <message>
         <source>Look again</source>

@@ -72,8 +72,7 @@ def card(monkeypatch):
 def opened(card, open_program, qtbot):
     def opening():
         program = open_program(ScriptedSession())
-        wanted = card.outlook.state is not State.NOTHING
-        qtbot.waitUntil(lambda: (program.gpu.view is not None) == wanted)
+        qtbot.waitUntil(lambda: program.gpu.view is not None)
         return program
 
     return opening
@@ -151,7 +150,7 @@ def test_how_far_it_is_is_shown_and_it_can_be_stopped(opened, card, qtbot, stage
     card.outlook = Outlook(State.OFFERED, OFFER.said, "", OFFER.size, 900_000_000, OFFER.unpacked)
     press(program, Deed.CANCEL)
     qtbot.waitUntil(lambda: Deed.GO_ON in program.gpu.view.deeds)
-    assert shown(program) == {Deed.GO_ON, Deed.THROW_AWAY}
+    assert shown(program) == {Deed.GO_ON, Deed.REMOVE}
     assert "0.9 of 2.7 GB are here" in program.window.gpu.detail.text()
 
 
@@ -190,7 +189,7 @@ def test_why_an_addon_is_not_used_is_said_once_in_the_bar(opened, card, qtbot):
     program.gpu.look()
     qtbot.wait(80)
     assert not bar.isVisible()
-    assert shown(program) == {Deed.RETRY, Deed.THROW_AWAY}
+    assert shown(program) == {Deed.RETRY, Deed.REMOVE}
 
 
 def test_the_bar_leads_to_the_section(opened, card, qtbot):
@@ -211,11 +210,11 @@ def test_a_command_can_be_copied(opened, card):
     assert QGuiApplication.clipboard().text() == "pip install torch"
 
 
-def test_where_there_is_nothing_to_say_there_is_nothing(opened, card):
-    card.outlook = Outlook(State.NOTHING)
+def test_why_the_processor_computes_is_said_in_the_settings_alone(opened, card):
+    card.outlook = Outlook(State.TOLD, Reason("gpu_none", "No card is seen."))
     program = opened()
-    program.window.show_gpu()
-    assert not program.window.gpu.isVisible()
+    assert shown(program) == {Deed.LOOK}
+    assert program.window.gpu.text.text() == "No card is seen."
     assert not program.window.sidebar.gpu.isVisible()
 
 

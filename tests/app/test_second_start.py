@@ -7,6 +7,7 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import QLockFile
@@ -145,6 +146,15 @@ def test_a_load_that_cannot_be_stopped_keeps_the_program_less_than_two_seconds(
     session.released.set()
     assert codes == [0]
     assert took < 1.8
+
+
+def test_where_a_job_does_not_end_in_time_the_last_is_done_all_the_same(monkeypatch):
+    done = []
+    worker = SimpleNamespace(close=lambda *_, **__: False)
+    program = SimpleNamespace(worker=worker, history=SimpleNamespace(close=None))
+    monkeypatch.setattr(start.os, "_exit", done.append)
+    start.leave(program, 3, lambda: done.append("started again"))
+    assert done == ["started again", 3]
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
 """Which torch a packaged program imports, whatever lies in the user's folder."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -125,8 +127,40 @@ def test_where_it_ended_the_program_the_next_start_falls_back(packaged):
 
 def test_what_another_start_is_importing_just_now_has_not_ended_it(packaged):
     put_addon()
-    (torch_addon.home() / "loading").write_text(str(os.getpid()))
+    (torch_addon.home() / "loading").write_text(torch_addon._this())
     assert imported(packaged) == "added added"
+
+
+def test_another_process_that_got_the_number_after_a_restart_is_none_that_imports(packaged):
+    put_addon()
+    (torch_addon.home() / "loading").write_text(f"{os.getpid()} {time.time() - 1e6}")
+    assert imported(packaged) == "packaged packaged"
+    assert code_of_refusal() == "addon_ended_program"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_program_that_is_told_to_end_while_it_imports_blames_nothing(packaged, number):
+    put_addon(f"import os; os.path.exists('{packaged}-later') or os.kill(os.getpid(), {number:d})")
+    assert start(packaged, IMPORT).returncode == -number
+    packaged.with_name("bundle-later").touch()
+    assert imported(packaged) == "added added"
+    assert code_of_refusal() is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it keeps what is in use itself")
+def test_what_another_process_uses_is_not_removed_under_it(packaged):
+    disable = "from app import gpu_addon; gpu_addon.disable()"
+    site = put_addon()
+    let_go = addon.hold(site)
+    imported(packaged, disable)
+    assert site.is_dir()
+    let_go()
+    imported(packaged, "from app import gpu_addon; gpu_addon.tidy()")
+    assert not site.exists()
+    site = put_addon()
+    imported(packaged, disable)
+    assert not site.exists()
 
 
 def test_a_program_that_is_closed_while_it_imports_blames_nothing(packaged):
