@@ -176,6 +176,27 @@ def test_a_trace_tells_no_name_of_the_user(folder, crashes):
     assert str(Path.home()) not in said
 
 
+def test_no_other_alphabet_of_the_users_name_is_told(folder, crashes, monkeypatch, tmp_path):
+    home = tmp_path / "Жанна Ö𝒟"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    code = "def run():\n    import ctypes; ctypes.string_at(0)\nrun()"
+    for place in (home / "x.py", tmp_path / "media" / home.name / "y.py"):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(code)
+        done = subprocess.run(
+            [sys.executable, "-X", "faulthandler", str(place)], capture_output=True, check=False
+        )
+        trace = done.stderr.decode()
+        assert r"\u0416" in trace
+        (folder / "crash-1.trace").write_text(trace)
+        said = crashes.gather().read_text()
+        assert f'{place.name}", line 2 in run' in said
+        for word in (r"\u0416", "Жанна", r"\xd6"):
+            assert word not in said
+
+
 def test_an_error_that_nobody_caught_is_said_once_and_can_be_copied(crashes, qtbot, qapp):
     unforeseen = Unforeseen(crashes)
     unforeseen.hear(failed("boom"))
