@@ -1,7 +1,9 @@
 """Which front end starts: a terminal command, or the window."""
 
+import contextlib
 import multiprocessing
 import sys
+import time
 from collections.abc import Sequence
 
 from app import bundle, cli, request, streams, torch_build
@@ -23,8 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return cli.run(asked)
     wanted = request.whole(asked.open)
     if wanted and request.read(wanted) is None:
-        print(NOT_KNOWN.format(word=asked.open), file=sys.stderr)
-        return 2
+        return _end(NOT_KNOWN.format(word=asked.open), 2)
     if asked.self_test:
         from app import self_test
 
@@ -37,18 +38,25 @@ def _open_window(wanted: str) -> int:
 
     trouble = libraries.trouble()
     if trouble is not None:
-        said, code = trouble
-        print(said, file=sys.stderr)
-        return code
+        return _end(*trouble)
     try:
         from app import start
 
         return start.open_window([], wanted)
-    except OSError as error:  # a folder that cannot be made
-        print(error, file=sys.stderr)
-        return 1
     except Exception as error:
         return crashes.leave_early(error)
+
+
+def _end(said: str, code: int) -> int:
+    """Say why no window opens, in the log too: who starts it from a menu sees no terminal."""
+    from app import paths, report
+
+    print(said, file=sys.stderr)
+    with contextlib.suppress(OSError):
+        log = paths.ensure(paths.log_folder()) / report.LOG
+        with log.open("a", encoding="utf-8", errors="replace") as file:
+            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S,000')} ERROR app {said}\n")
+    return code
 
 
 if __name__ == "__main__":

@@ -173,7 +173,8 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stderr.close()
         return 1
     except OSError as error:
-        print(error, file=sys.stderr)
+        said = f"{error.filename} cannot be used: {error.strerror}." if error.filename else error
+        print(visible(str(said)), file=sys.stderr)
         return 1
 
 

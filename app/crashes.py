@@ -86,7 +86,9 @@ class Crashes:
             with path.open("rb") as file:
                 trace = file.read(LONGEST).decode("utf-8", "replace")
             if trace.strip():
-                with _create(path.with_suffix(REPORT)) as made:
+                # of the crash, not of the start: what has been told since then is older
+                name = f"{_stamp(path.stat().st_mtime)}{REPORT}"
+                with _create(self._folder / name) as made:
                     made.write(report.of_crash(trace))
             path.unlink()
         self._thin_out()
@@ -115,9 +117,9 @@ def leave_early(error: BaseException) -> int:
     return 1
 
 
-def _stamp() -> str:
+def _stamp(now: float | None = None) -> str:
     """The name of a crash; names are sorted as the crashes are."""
-    now = time.time()
+    now = time.time() if now is None else now
     return f"crash-{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{int(now % 1 * 1e6):06}"
 
 

@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import re
+import socket
 import sys
 from pathlib import Path
 
@@ -39,7 +40,8 @@ def trouble() -> tuple[str, int] | None:
         return NOT_THERE, NO_DISPLAY
     refused = [_refusal(platform) for platform in wanted]
     if None in refused:
-        return _unreachable() if wanted == ["xcb"] else None
+        able = zip(wanted, refused, strict=True)
+        return _silence([platform for platform, refusal in able if refusal is None])
     return explain(next(filter(None, refused))), MISSING
 
 
@@ -102,18 +104,38 @@ def _fault(library: str) -> str | None:
     return None
 
 
-def _unreachable() -> tuple[str, int] | None:
-    """The X display that is named may not answer."""
-    display = os.environ.get("DISPLAY")
-    if not display:
+def _silence(platforms: list[str]) -> tuple[str, int] | None:
+    """What is to be said where a display is named for each of them, and none answers."""
+    asked = {"xcb": ("DISPLAY", _x_answers), "wayland": ("WAYLAND_DISPLAY", _wayland_answers)}
+    kinds = [platform.partition("-")[0] for platform in platforms]
+    if not all(kind in asked for kind in kinds) or any(asked[kind][1]() for kind in kinds):
+        return None
+    names = [named for kind in kinds if (named := os.environ.get(asked[kind][0]))]
+    if not names:
         return NOT_THERE, NO_DISPLAY
+    said = [f"The display {name} does not answer." for name in names]
+    return " ".join([*said, NOT_THERE.partition(". ")[2]]), NO_DISPLAY
+
+
+def _x_answers() -> bool:
+    if not os.environ.get("DISPLAY"):
+        return False
     xcb = ctypes.CDLL("libxcb.so.1")
     xcb.xcb_connect.restype = ctypes.c_void_p
     connection = ctypes.c_void_p(xcb.xcb_connect(None, None))
     refused = xcb.xcb_connection_has_error(connection)
     xcb.xcb_disconnect(connection)
-    if not refused:
-        return None
-    return NOT_THERE.replace(
-        "There is no display here", f"The display {display} does not answer"
-    ), NO_DISPLAY
+    return not refused
+
+
+def _wayland_answers() -> bool:
+    if os.environ.get("WAYLAND_SOCKET"):  # open already
+        return True
+    folder = os.environ.get("XDG_RUNTIME_DIR", "")
+    address = os.path.join(folder, os.environ.get("WAYLAND_DISPLAY") or "wayland-0")
+    with socket.socket(socket.AF_UNIX) as asked:
+        try:
+            asked.connect(address)
+        except OSError:
+            return False
+    return True

@@ -6,10 +6,14 @@ Knows names of folders. Creates none but in `ensure`, and does not know what is 
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import platformdirs
 
 from app import bundle
+
+if TYPE_CHECKING:
+    from engine.errors import EngineError
 
 NAME = "slipstream"
 
@@ -78,6 +82,18 @@ def ensure(folder: Path) -> Path:
     """`folder`, created when missing and readable by its owner only."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
+
+
+def closed(error: OSError) -> "EngineError":
+    """What the system says of a folder that is needed."""
+    from engine.errors import EngineError
+
+    return EngineError(
+        "not_writable",
+        "{folder} cannot be written to: {reason}.",
+        folder=str(error.filename or data_folder()),
+        reason=error.strerror or type(error).__name__,
+    )
 
 
 def _home(part: str) -> Path | None:

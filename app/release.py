@@ -5,10 +5,10 @@ build without a place (`release.json` in its folder) asks nobody.
 """
 
 import contextlib
+import http.client
 import json
 import ssl
 import time
-import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from typing import Any
@@ -62,6 +62,8 @@ def is_safe(address: Any) -> bool:
         return False
     try:
         split = urlsplit(address)
+        if "@" in split.netloc:  # what stands before it can be taken for the host
+            return False
         return bool(split.hostname) and (
             split.scheme == "https" or (split.scheme == "http" and split.hostname in LOCAL)
         )
@@ -71,7 +73,7 @@ def is_safe(address: Any) -> bool:
 
 def look(at: Place, own: str) -> Release:
     """What is announced, compared with the version `own`. Raises EngineError."""
-    from packaging.version import InvalidVersion, Version
+    from packaging.version import Version
 
     try:
         told = json.loads(_fetch(at.feed))
@@ -79,20 +81,25 @@ def look(at: Place, own: str) -> Release:
             raise ValueError("it is too long")
         newest, ours = Version(told["version"]), Version(own)
         page = told.get("page")
-    except (OSError, urllib.error.URLError) as error:
+    except (OSError, http.client.HTTPException) as error:
         raise EngineError(
             "release_unreachable",
             "{address} could not be reached: {detail}",
             address=at.feed,
             detail=str(getattr(error, "reason", error) or type(error).__name__)[:200],
         ) from error
-    except (ValueError, KeyError, TypeError, AttributeError, InvalidVersion) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise EngineError(
             "release_unreadable",
-            "What {address} answers is no announcement of a version.",
+            "What {address} answers does not announce a version.",
             address=at.feed,
         ) from error
-    return Release(str(newest), newest > ours, page if is_safe(page) else at.page)
+    return Release(str(newest), newest > ours, page if _is_beside(page, at.page) else at.page)
+
+
+def _is_beside(page: Any, own: str) -> bool:
+    """Whether it can be opened as what the build's `own` page can: of the same host."""
+    return is_safe(page) and urlsplit(page).hostname == urlsplit(own).hostname
 
 
 class _Guarded(urllib.request.HTTPRedirectHandler):

@@ -89,8 +89,19 @@ def _without_secrets(line: str) -> str:
     secret = os.environ.get("HF_TOKEN")
     if secret:
         line = line.replace(secret, LEFT_OUT)
-    line = TOKEN.sub(LEFT_OUT, line).replace(str(Path.home()), "~")
+    line = TOKEN.sub(LEFT_OUT, line)
+    home = Path.home()
+    for spelled in (str, _escaped):
+        line = line.replace(spelled(str(home)), "~")
+        if home.name:  # other folders bear it too, such as those of removable media
+            name = rf"(?<=[/\\]){re.escape(spelled(home.name))}(?![^/\\\s\"':])"
+            line = re.sub(name, LEFT_OUT, line)
     return line if len(line) <= LONGEST else f"{line[:LONGEST]} …"
+
+
+def _escaped(text: str) -> str:
+    """As faulthandler writes it: in ASCII."""
+    return text.encode("ascii", "backslashreplace").decode()
 
 
 def _shared(told: Iterable[str], private: Iterable[str]) -> set[str]:

@@ -224,16 +224,18 @@ class _Watch:
 def open_window(argv: Sequence[str], wanted: str = "") -> int:
     """Run the program until its window is closed; the exit code. Where it runs already, that
     window comes forward instead. It opens what is `wanted`, as `request` reads it."""
-    logs = paths.ensure(paths.log_folder())
-    open_log(logs)
-    crashes = Crashes(logs)
-    crashes.stand_ready()
+    crashes = Crashes(paths.log_folder())
+    try:
+        open_log(paths.ensure(paths.log_folder()))
+        crashes.stand_ready()
+    except OSError as error:
+        return refuse(_application(argv), paths.closed(error))
     try:
         app = _application(argv)
         unforeseen = Unforeseen(crashes, app)
         unforeseen.install()
-        instance = Instance(paths.data_folder(), app)
         try:
+            instance = _instance(app)
             if not instance.claim(wanted):
                 return 0
             program = build(argv)
@@ -259,6 +261,14 @@ def open_window(argv: Sequence[str], wanted: str = "") -> int:
         return leave(program, code, end)
     finally:
         crashes.stand_down()
+
+
+def _instance(app: QApplication) -> Instance:
+    """This copy among others. Raises EngineError."""
+    try:
+        return Instance(paths.data_folder(), app)
+    except OSError as error:
+        raise paths.closed(error) from error
 
 
 def tell_of_crashes(alerts: Alerts, crashes: Crashes) -> None:

@@ -45,6 +45,7 @@ from app.widgets.settings_dialog import SettingsDialog
 from app.widgets.shortcuts import ShortcutSheet
 from app.widgets.sidebar import Sidebar
 from app.widgets.transcript import COLUMN, Transcript
+from engine.errors import Reason
 
 # Pixels at the usual font size, to which comes what sidebar and list take more in a larger one:
 WIDE = 1200  # from here on the sidebar stands beside the chat
@@ -306,14 +307,23 @@ class Window(QWidget):
             case Action.GRAPHICS_CARD:
                 self.show_gpu()
             case Action.OPEN_LOG:
-                QDesktopServices.openUrl(QUrl.fromLocalFile(str(paths.log_folder())))
+                if not self._open(str(paths.log_folder())):
+                    return
             case Action.OPEN_REPORT if (
                 alerts.current is not None and alerts.current.reason is not None
             ):
-                path = str(alerts.current.reason.values["path"])
-                QDesktopServices.openUrl(QUrl.fromLocalFile(path))
+                if not self._open(str(alerts.current.reason.values["path"])):
+                    return
                 alerts.close()
         alerts.dismiss()
+
+    def _open(self, path: str) -> bool:
+        """Have the system open it; where nothing does, that is said and where it lies."""
+        if QDesktopServices.openUrl(QUrl.fromLocalFile(path)):
+            return True
+        said = "No program here opens {path}. Under Details a report can be copied."
+        self._parts.alerts.show_reason(Reason("nothing_opens", said, {"path": path}))
+        return False
 
     def _is_docked(self) -> bool:
         """Whether the sidebar stands beside the chat: the user's choice, where there is room."""

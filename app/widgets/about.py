@@ -19,6 +19,7 @@ from app.widgets.common import Button, Glyph, label
 
 MARGIN = 18
 WIDTH, TEXT_WIDTH, TEXT_HEIGHT = 460, 700, 380
+FRAME = 48  # of the system's around a window, at most
 PIECE = 20_000  # characters of the notice that are set at a time, so that the window stays alive
 
 
@@ -35,7 +36,7 @@ class AboutDialog(QDialog):
         self._pieces = QTimer(self)
         self._pieces.timeout.connect(self._add_piece)
         self.look.clicked.connect(about.look)
-        self.visit.clicked.connect(lambda: QDesktopServices.openUrl(QUrl(about.page)))
+        self.visit.clicked.connect(self._visit)
         self.notice.toggled.connect(self._unfold)
         bind(about, About.said, self.said.setText)
         bind(about, About.page, self._show_page)
@@ -111,14 +112,18 @@ class AboutDialog(QDialog):
         self.page.setVisible(bool(page))
         self.visit.setVisible(bool(page))
 
+    def _visit(self) -> None:
+        if not QDesktopServices.openUrl(QUrl(self._about.page)):
+            self.said.setText(self.tr("No program here opens this page:"))
+
     def _unfold(self, shown: bool) -> None:
         self.text.setVisible(shown)
         if shown:
             self._about.read_notice()
-            self.resize(
-                max(self.width(), resources.scaled(TEXT_WIDTH)),
-                self.sizeHint().height() + TEXT_HEIGHT,
-            )
+            screen = self.screen().availableGeometry()
+            height = min(self.sizeHint().height() + TEXT_HEIGHT, screen.height() - FRAME)
+            self.resize(max(self.width(), resources.scaled(TEXT_WIDTH)), height)
+            self.move(self.x(), max(screen.top(), min(self.y(), screen.bottom() - FRAME - height)))
         else:
             self.resize(self.width(), self.minimumSizeHint().height())
 

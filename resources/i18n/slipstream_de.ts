@@ -67,6 +67,10 @@
         <translation>PyTorch</translation>
     </message>
     <message>
+        <source>No program here opens this page:</source>
+        <translation>Kein Programm hier öffnet diese Seite:</translation>
+    </message>
+    <message>
         <source>Reading…</source>
         <translation>Es wird gelesen …</translation>
     </message>

@@ -1,11 +1,14 @@
 """About the program: what it says, the notice, and a newer version, only when asked."""
 
 import json
+import socket
 import threading
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
+from PySide6.QtCore import QRect, Qt
 
 from app import notice, release
 from app.release import Place
@@ -96,7 +99,7 @@ def test_nothing_is_asked_until_the_button_is_pressed(feed, about_of, qtbot):
 
 def test_a_page_is_opened_on_click_only(feed, about_of, qtbot, monkeypatch):
     opened = []
-    monkeypatch.setattr("app.widgets.about.QDesktopServices.openUrl", opened.append)
+    monkeypatch.setattr("app.widgets.about.QDesktopServices.openUrl", lambda url: not opened.append(url))
     feed.announce(version="1.0")
     about = about_of(feed.place)
     dialog = AboutDialog(about, None)
@@ -105,6 +108,33 @@ def test_a_page_is_opened_on_click_only(feed, about_of, qtbot, monkeypatch):
     assert opened == []
     dialog.visit.click()
     assert [url.toString() for url in opened] == [feed.place.page]
+
+
+def test_a_page_that_nothing_opens_is_said_and_can_be_copied(feed, about_of, qtbot, monkeypatch):
+    monkeypatch.setattr("app.widgets.about.QDesktopServices.openUrl", lambda _: False)
+    feed.announce(version="1.0")
+    about = about_of(feed.place)
+    dialog = AboutDialog(about, None)
+    qtbot.addWidget(dialog)
+    looked(qtbot, about)
+    dialog.visit.click()
+    assert dialog.said.text().startswith("No program here opens")
+    assert dialog.page.text() == feed.place.page
+    assert dialog.page.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByMouse
+
+
+def test_with_the_notice_it_fits_the_screen(about_of, qtbot, monkeypatch):
+    monkeypatch.setattr(notice, "text", lambda: "Licence")
+    low = QRect(0, 20, 1366, 600)
+    monkeypatch.setattr(
+        AboutDialog, "screen", lambda _: SimpleNamespace(availableGeometry=lambda: low)
+    )
+    dialog = AboutDialog(about_of(None), None)
+    qtbot.addWidget(dialog)
+    dialog.move(10, 400)
+    dialog.show()
+    dialog.notice.click()
+    assert low.contains(dialog.geometry())
 
 
 def test_nothing_of_the_user_is_told(feed):
@@ -129,6 +159,7 @@ def test_versions_are_compared_as_versions(feed, announced, newer):
     [
         *(b"", b"[", b"[]", b"null", b"{}", b'{"version": null}', b'{"version": "newest"}'),
         *(b"\xff\xfe", b'{"version": "9' + b"9" * 200 + b'x"}', b" " * (release.LONGEST + 1)),
+        b"[" * 60_000,
     ],
 )
 def test_what_is_no_announcement_is_said_to_be_none(feed, body):
@@ -158,12 +189,37 @@ def test_a_server_that_cannot_be_reached_is_told(about_of, qtbot):
     "address",
     [
         *("http://example.com/x", "ftp://example.com", "file:///etc/passwd", "javascript:x", ""),
+        *("https://example.com@127.0.0.1/", "http://me:word@127.0.0.1/"),
         *(None, 7, "https://", "https://a b", "https://e\n", "https://" + "a" * 600),
     ],
 )
 def test_only_https_is_safe_and_another_page_gives_way_to_the_builds_own(feed, address):
     assert not release.is_safe(address)
     feed.announce(version="2", page=address)
+    assert release.look(feed.place, "0.1.0").page == feed.place.page
+
+
+@pytest.mark.parametrize("answer", [b"no http\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70_000])
+def test_an_answer_that_is_no_http_is_told(answer):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            asked = server.accept()[0]
+            asked.recv(4096)
+            asked.sendall(answer)
+            asked.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(EngineError) as raised:
+            release.look(Place(address, address), "0.1.0")
+        thread.join()
+    assert raised.value.code == "release_unreachable"
+
+
+def test_a_page_of_another_host_gives_way_to_the_builds_own(feed):
+    feed.announce(version="2", page="https://example.com/get")
     assert release.look(feed.place, "0.1.0").page == feed.place.page
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from app import cli, paths
+from app import cli, paths, report
 from app.__main__ import main
 from tests.folders import IM_END, tiny_config, tokenizer_config, write_json, write_model
 
@@ -210,8 +210,18 @@ def test_a_terminal_that_knows_no_unicode_is_answered_too(library, monkeypatch, 
 def test_a_folder_that_cannot_be_made_is_said_in_a_sentence(monkeypatch, capsys):
     monkeypatch.setenv("SLIPSTREAM_HOME", "/dev/null/x")
     assert main(["get", "starter"]) == 1
-    assert main([]) == 1
     assert "Traceback" not in capsys.readouterr().err
+    assert main(["settings", "theme", "dark"]) == 1
+    assert capsys.readouterr().err == "/dev/null/x/config cannot be used: Not a directory.\n"
+
+
+def test_a_word_that_is_not_known_stands_in_the_log_too(capsys):
+    assert main(["teletype"]) == 2
+    said = capsys.readouterr().err
+    assert "“teletype” is no command" in said
+    assert said in (paths.log_folder() / report.LOG).read_text(encoding="utf-8")
+    (record,) = report._log()
+    assert record.endswith(said.strip())
 
 
 def test_doctor_says_what_is_here(capsys):

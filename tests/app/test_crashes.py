@@ -116,6 +116,14 @@ def test_it_is_told_until_it_is_read(folder, crashes, qtbot):
     assert crashes.gather() is not None
 
 
+def test_a_crash_after_an_error_that_was_shown_is_told(folder, crashes):
+    crashes.stand_ready()
+    crashes.write(failed())
+    crashes.see()
+    faulthandler.dump_traceback(crashes._trace)
+    assert "File" in Crashes(folder).gather().read_text()
+
+
 def test_an_end_as_it_should_be_leaves_nothing(folder, crashes):
     crashes.stand_ready()
     assert len(list(folder.glob("crash-*"))) == 1
@@ -176,6 +184,27 @@ def test_a_trace_tells_no_name_of_the_user(folder, crashes):
     assert str(Path.home()) not in said
 
 
+def test_no_other_alphabet_of_the_users_name_is_told(folder, crashes, monkeypatch, tmp_path):
+    home = tmp_path / "Жанна Ö𝒟"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    code = "def run():\n    import ctypes; ctypes.string_at(0)\nrun()"
+    for place in (home / "x.py", tmp_path / "media" / home.name / "y.py"):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(code)
+        done = subprocess.run(
+            [sys.executable, "-X", "faulthandler", str(place)], capture_output=True, check=False
+        )
+        trace = done.stderr.decode()
+        assert r"\u0416" in trace
+        (folder / "crash-1.trace").write_text(trace)
+        said = crashes.gather().read_text()
+        assert f'{place.name}", line 2 in run' in said
+        for word in (r"\u0416", "Жанна", r"\xd6"):
+            assert word not in said
+
+
 def test_an_error_that_nobody_caught_is_said_once_and_can_be_copied(crashes, qtbot, qapp):
     unforeseen = Unforeseen(crashes)
     unforeseen.hear(failed("boom"))
@@ -195,13 +224,43 @@ def test_an_error_that_nobody_caught_is_said_once_and_can_be_copied(crashes, qtb
 def test_open_report_opens_it_and_has_it_read(open_program, monkeypatch, folder, crashes):
     program = open_program(ScriptedSession())
     opened = []
-    monkeypatch.setattr("app.window.QDesktopServices.openUrl", opened.append)
+    monkeypatch.setattr(
+        "app.window.QDesktopServices.openUrl", lambda url: not opened.append(url)
+    )
     path = crashes.write(failed())
     start.tell_of_crashes(program.alerts, crashes)
     program.window.error_bar.buttons[Action.OPEN_REPORT].click()
     assert [Path(url.toLocalFile()) for url in opened] == [path]
     assert program.alerts.current is None
     assert crashes.gather() is None
+
+
+def test_a_report_that_nothing_opens_is_told_by_its_path_and_stays(
+    open_program, monkeypatch, crashes
+):
+    program = open_program(ScriptedSession())
+    monkeypatch.setattr("app.window.QDesktopServices.openUrl", lambda _: False)
+    path = crashes.write(failed())
+    start.tell_of_crashes(program.alerts, crashes)
+    bar = program.window.error_bar
+    bar.buttons[Action.OPEN_REPORT].click()
+    assert str(path) in program.alerts.current.text
+    bar.details.click()
+    assert not bar.copy.isHidden()
+    bar.close_.click()
+    assert program.alerts.current.is_about("crashed")
+    assert crashes.gather() == path
+
+
+def test_a_long_error_after_a_short_one_is_shown_whole(crashes, qtbot, qapp):
+    unforeseen = Unforeseen(crashes)
+    for said in ("boom", "a long error " * 30):
+        unforeseen._show(said, "")
+        unforeseen.dialog.close()
+    dialog = unforeseen.dialog
+    qtbot.addWidget(dialog)
+    dialog.show()
+    assert dialog.text.height() >= dialog.text.heightForWidth(dialog.text.width())
 
 
 def test_a_program_that_cannot_start_leaves_a_report_and_says_where(folder):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,40 @@ def test_a_display_that_does_not_answer_is_named():
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
     assert "127.0.0.1:987 does not answer" in done.stderr or "is not here" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "names"),
+    [
+        ({"WAYLAND_DISPLAY": "wayland-9"}, ["wayland-9"]),
+        ({"WAYLAND_DISPLAY": "wayland-9", "DISPLAY": "127.0.0.1:987"}, ["wayland-9", ":987"]),
+        ({"QT_QPA_PLATFORM": "wayland", "WAYLAND_DISPLAY": "/nowhere"}, ["/nowhere"]),
+        ({"QT_QPA_PLATFORM": "wayland-egl;xcb"}, []),
+    ],
+)
+def test_where_no_display_of_several_answers_none_is_opened(monkeypatch, tmp_path, variables, names):
+    monkeypatch.setattr(libraries, "_refusal", lambda platform: None)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    said, code = libraries.trouble()
+    assert code == libraries.NO_DISPLAY
+    assert said.count("does not answer") == len(names)
+    for name in names:
+        assert f"{name} does not answer" in said
+    assert said.endswith(libraries.NOT_THERE.partition(". ")[2])
+
+
+def test_one_display_that_answers_is_enough(monkeypatch, tmp_path):
+    monkeypatch.setattr(libraries, "_refusal", lambda platform: None)
+    monkeypatch.chdir(tmp_path)  # the address of a socket is short
+    with socket.socket(socket.AF_UNIX) as compositor:
+        compositor.bind("wayland-9")
+        compositor.listen()
+        monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-9")
+        monkeypatch.setenv("XDG_RUNTIME_DIR", ".")
+        monkeypatch.setenv("DISPLAY", "127.0.0.1:987")
+        assert libraries.trouble() is None
 
 
 def test_a_platform_that_qt_does_not_have_is_named():

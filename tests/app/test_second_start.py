@@ -75,6 +75,20 @@ def test_where_a_copy_hangs_a_dialog_says_so_in_words(tmp_path):
     assert "already running" in log
 
 
+@pytest.mark.parametrize("part", ["logs", "data"])
+def test_a_folder_that_cannot_be_made_is_said_in_a_dialog_and_the_log(part):
+    home = Path(os.environ["SLIPSTREAM_HOME"])
+    home.mkdir()
+    (home / part).write_text("a file")
+    started = python(STARTED)
+    said, errors = started.communicate(timeout=90)
+    assert started.returncode == 1
+    assert f"{home / part} cannot be written to: " in said
+    assert "Errno" not in said + errors
+    log = home / "logs" / start.LOG_NAME
+    assert said.strip() in (log.read_text(encoding="utf-8") if part == "data" else errors)
+
+
 def test_it_gives_up_within_three_seconds(qapp, tmp_path):
     first = Instance(tmp_path)
     assert first.claim()
