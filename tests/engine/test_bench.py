@@ -284,11 +284,11 @@ def test_a_pair_that_cannot_work_is_refused_before_anything_is_loaded(folders, t
         compare(plan(folders, drafts=[other]))
 
 
-def test_nothing_is_drafted_for_a_model_with_a_running_state(folders, tmp_path):
+def test_nothing_is_drafted_for_a_state_that_cannot_be_put_back(folders, tmp_path):
     """RBK-1."""
     from tests.engine.test_session import RECURRENT
 
-    model = write_model(tmp_path / "model", config=RECURRENT["lfm2"])
+    model = write_model(tmp_path / "model", config=RECURRENT)
     with pytest.raises(DraftRefused, match="running state"):
         compare(plan(folders, model=model, drafts=["ngram"]))
     assert len(compare(plan(folders, model=model, drafts=["none"])).rows) == 1
