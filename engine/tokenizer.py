@@ -132,6 +132,12 @@ class Tokenizer:
         found = self.backend.token_to_id(self.special_tokens.get("bos_token", ""))
         return found if self.add_bos else None
 
+    @property
+    def end(self) -> int | None:
+        """What ends an answer: the end token that is named, else any."""
+        named = self.backend.token_to_id(self.special_tokens.get("eos_token", ""))
+        return named if named in self.eos_ids else max(self.eos_ids, default=None)
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of `ids`, control tokens left out; thinking tags stay."""
         kept = [i for i in ids if i not in self._special]

@@ -28,16 +28,8 @@ class Words:
     def by_bytes(self) -> Mapping[bytes, int]:
         """The id of each token that is text, the lowest of those that decode alike."""
         special = self.vocabulary.special
-        tokens = enumerate(self.vocabulary.tokens)
-        found = {token: i for i, token in tokens if token and i not in special}
-        return found if len(found) == len(self.vocabulary.tokens) else self._lowest()
-
-    def _lowest(self) -> Mapping[bytes, int]:
-        found: dict[bytes, int] = {}
-        for i, token in enumerate(self.vocabulary.tokens):
-            if token and i not in self.vocabulary.special:
-                found.setdefault(token, i)
-        return found
+        highest_first = reversed(list(enumerate(self.vocabulary.tokens)))
+        return {token: i for i, token in highest_first if token and i not in special}
 
     def bytes_of(self, token: int) -> bytes:
         """What an id decodes to, a special one to its name; nothing for an id without a token."""
@@ -105,7 +97,8 @@ class Translation:
     """The target's tokens as text, and `ids`: that text as the draft would read it.
 
     The text is cut anew only from the last border that more text cannot move. Control tokens are
-    those of the same name; others are left out, for the draft never saw them.
+    those of the same name, what ends a turn is what ends it there; others are left out, for the
+    draft never saw them.
     """
 
     def __init__(self, ours: Words, theirs: Words) -> None:
@@ -191,7 +184,9 @@ class Translation:
             if start <= begin:
                 break
             if self._begins_word(start) or self._cut - kept >= LOOK_BACK:
-                return start, kept
+                begin = start
+                break
+        # several ids may end with one character
         return begin, bisect_right(self._ends, begin)
 
     def _begins_word(self, at: int) -> bool:
@@ -202,5 +197,7 @@ class Translation:
 def _controls(ours: Words, theirs: Words) -> dict[int, tuple[int, ...]]:
     """The draft's ids for each control token of the target."""
     names = {theirs.bytes_of(i): i for i in theirs.vocabulary.special}
-    found = ((i, names.get(ours.bytes_of(i))) for i in ours.vocabulary.special)
-    return {i: () if same is None else (same,) for i, same in found}
+    ends = dict.fromkeys(ours.tokenizer.eos_ids, theirs.tokenizer.end)
+    controls = ours.vocabulary.special | ours.tokenizer.eos_ids
+    found = {i: names.get(ours.bytes_of(i), ends.get(i)) for i in controls}
+    return {i: () if same is None else (same,) for i, same in found.items()}

@@ -56,7 +56,7 @@ class TranslatedDrafter:
         drafted, found = b"", list[int]()
         for _ in range(min(limit + MORE, room)):
             ours, theirs = self._choose([*tokens, *found], policy)
-            if ours in self._ours.vocabulary.special:
+            if ours in policy.ends or ours in self._ours.vocabulary.special:
                 return [*found, ours]
             drafted += self._theirs.bytes_of(theirs)
             self._text.add(theirs)
@@ -105,15 +105,14 @@ def _first_of(ours: Words, theirs: Words, rows: int) -> torch.Tensor:
     more than the last id where there is none."""
     none = len(ours.vocabulary.tokens)
     named = {ours.bytes_of(i): i for i in ours.vocabulary.special}
-    ends = sorted(ours.tokenizer.eos_ids)
+    end = ours.tokenizer.end
     found = [none] * rows
     for i, token in enumerate(theirs.vocabulary.tokens[:rows]):
         if not token:
             continue
         if i in theirs.vocabulary.special:
-            end = ends[0] if ends and i in theirs.tokenizer.eos_ids else none
-            found[i] = named.get(token, end)
+            first = named.get(token, end if i in theirs.tokenizer.eos_ids else None)
         else:
             first = ours.longest(token)
-            found[i] = none if first is None else first
+        found[i] = none if first is None else first
     return torch.tensor(found)

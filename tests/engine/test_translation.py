@@ -6,7 +6,7 @@ import pytest
 
 from engine import translation as module
 from engine.translation import Translation
-from tests.folders import IM_START
+from tests.folders import IM_END, IM_START, byte_tokenizer_json
 from tests.vocabularies import OTHERS, target_words, words
 
 TEXT = (
@@ -73,6 +73,14 @@ def test_text_that_grows_and_is_rewound_is_cut_as_if_it_were_new(ours, theirs, s
             assert before[: len(grown.ids)] == grown.ids or len(grown.ids) > len(before)
 
 
+def test_a_text_without_blanks_keeps_its_characters_whole(ours, theirs):
+    tokens = list(("中文的" * 60).encode())
+    grown = Translation(ours, theirs)
+    for end in range(0, len(tokens), 7):
+        grown.follow(tokens[:end])
+        assert text_of(theirs, grown.ids) == bytes(tokens[:end])
+
+
 def test_drafted_ids_are_kept_as_far_as_what_they_stand_for(ours, theirs):
     text = Translation(ours, theirs)
     tokens = list(b"on the ca")
@@ -120,10 +128,18 @@ def test_only_the_end_of_a_long_text_is_cut(ours, theirs, monkeypatch):
 
 def test_control_tokens_are_those_of_the_same_name_and_others_are_left_out(ours):
     theirs = words(OTHERS["byte level"](special=("<s>", "</s>", "<|im_start|>")))
-    tokens = [*b"a", IM_START, *b"b", IM_START + 1, *b"c"]
-    names = theirs.tokenizer.backend.token_to_id("<|im_start|>")
+    tokens = [*b"a", IM_START, *b"b", IM_END, *b"c"]
+    same = theirs.tokenizer.backend.token_to_id("<|im_start|>")
     (a,), (b,), (c,) = (theirs.cut(letter)[0] for letter in (b"a", b"b", b"c"))
-    assert fresh(ours, theirs, tokens) == [a, names, b, c]
+    assert fresh(ours, theirs, tokens) == [a, same, b, c]
+
+
+def test_what_ends_a_turn_is_what_ends_it_there():
+    ours = words(byte_tokenizer_json(), end="<|im_end|>")
+    theirs = words(OTHERS["byte level"](special=("<end>",)), end="<end>")
+    end = theirs.tokenizer.backend.token_to_id("<end>")
+    (a,), (b,) = (theirs.cut(letter)[0] for letter in (b"a", b"b"))
+    assert fresh(ours, theirs, [*b"a", IM_END, *b"b"]) == [a, end, b]
 
 
 def test_a_text_begins_once(ours):
