@@ -304,15 +304,17 @@ def _terms(precision: "Precision", cards: "list[Room]") -> "Terms":
 
 
 def _draft(found: "Candidate") -> dict[str, Any]:
-    level = found.verdict.level
+    level, translated = found.verdict.level, found.verdict.translated
     return {
         "name": found.name,
         "path": str(found.path) if found.path else None,
         "kind": found.kind,
-        "compatible": level != "refused",
+        # that word means the same vocabulary
+        "compatible": level != "refused" and not translated,
+        "translated": translated,
         # nothing is advised where a draft was tried and made no difference
         "advice": None if level in ("refused", "even") else level.value,
-        "reason": found.verdict.reason.text,
+        "reason": found.verdict.text,
         "ratio": found.ratio,
         "fit": found.fit.word if found.fit else None,
         "measured": _measured(found.measured) if found.measured else None,
@@ -338,7 +340,7 @@ def _draft_row(found: "Candidate") -> tuple[str, ...]:
         "" if found.path else "to get",
         "-" if rate is None else f"{rate:.1f}",
         found.fit.reason.text if found.fit else "-",
-        found.verdict.reason.text,
+        found.verdict.text,
     )
 
 

@@ -30,11 +30,19 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """`reason` fits on a line and carries its number; `detail` is for whoever asks on."""
+    """`reason` fits on a line and carries its number; `detail` is for whoever asks on.
+
+    `translated`: the draft has another vocabulary, and drafts all the same."""
 
     level: Level
     reason: Reason
     detail: Reason | None = None
+    translated: bool = False
+
+    @property
+    def text(self) -> str:
+        """The reason in English; before it, that the draft is translated."""
+        return f"{TRANSLATED.text}; {self.reason.text}" if self.translated else self.reason.text
 
 
 def judge_pair(
@@ -45,7 +53,8 @@ def judge_pair(
 ) -> Verdict:
     """The verdict on drafting for `target` with `draft`, before either is loaded.
 
-    `difference` is that of their vocabularies, None when they agree. `table` holds
+    `difference` is that of their vocabularies, None when they agree; what such a draft says is
+    translated. `table` holds
     `size_ratio.good`, `size_ratio.caution` (target's parameters / draft's),
     `small_target.parameters` and `largest_draft.pairs`, as resources/guidance.json has them.
     """
@@ -54,15 +63,16 @@ def judge_pair(
     refusal = drafting_refusal(target) or draft_refusal(draft)
     if refusal is not None:
         return Verdict(Level.REFUSED, refusal)
-    if difference is not None:
-        return _other_vocabulary(difference)
     times = ratio(target, draft)
     size = target.active or target.parameters
-    detail = _published(table)
+    translated = difference is not None
+    detail = _published(table) if difference is None else _first_difference(difference)
     if times is None or size is None:
-        return Verdict(Level.CAUTION, UNKNOWN_SIZE, detail)
+        return Verdict(Level.CAUTION, UNKNOWN_SIZE, detail, translated)
     level, reason = _judge_sizes(size, times, table)
-    return Verdict(level, reason, detail)
+    if translated and level is Level.GOOD:
+        reason = Reason("smaller_translated", "Good: {ratio} times smaller", reason.values)
+    return Verdict(level, reason, detail, translated)
 
 
 def drafting_refusal(target: ModelInfo) -> Reason | None:
@@ -80,6 +90,7 @@ def draft_refusal(draft: ModelInfo) -> Reason | None:
     return NOT_WHOLE.get(draft.kind) or (RECURRENT_DRAFT if draft.recurrent else None)
 
 
+TRANSLATED = Reason("translated", "Other vocabulary: translated")
 OWN_DRAFT = Reason("own_draft", "This is the target itself")
 RECURRENT_TARGET = Reason(
     "recurrent_target",
@@ -155,16 +166,11 @@ def _shown(ratio: float) -> int | float:
     return int(tenths) if ratio >= 10 or tenths.is_integer() else tenths
 
 
-def _other_vocabulary(difference: Difference) -> Verdict:
+def _first_difference(difference: Difference) -> Reason:
     values: dict[str, str | int | float] = {
         "token": difference.token_id,
         "target": difference.target,
         "draft": difference.draft,
     }
-    line = "Other vocabulary: differs from token {token} on"
-    detail = "Token {token} is “{target}” in the target and “{draft}” here."
-    return Verdict(
-        Level.REFUSED,
-        Reason("other_vocabulary", line, values),
-        Reason("first_difference", detail, values),
-    )
+    template = "Token {token} is “{target}” in the target and “{draft}” here."
+    return Reason("first_difference", template, values)

@@ -75,16 +75,16 @@ def verdict(advice: Verdict, found: Measurement) -> Verdict:
     if times is None:
         values = {**advice.reason.values, "accepted": accepted}
         reason = Reason("accepted_here", f"{advice.reason.template}; {ACCEPTED}", values)
-        return Verdict(advice.level, reason, advice.detail)
+        return replace(advice, reason=reason)
     values = {"times": _shown(times), "accepted": accepted}
     if times >= GOOD_TIMES:
         reason = Reason("faster_here", f"Good: {{times}} times plain, {ACCEPTED}", values)
-        return Verdict(Level.GOOD, reason, advice.reason)
+        return replace(advice, level=Level.GOOD, reason=reason, detail=advice.reason)
     if times < 1:
         reason = Reason("slower_here", "Slower here: {times} times plain", values)
-        return Verdict(Level.WARN, reason, advice.reason)
+        return replace(advice, level=Level.WARN, reason=reason, detail=advice.reason)
     reason = Reason("even_here", f"{{times}} times plain, {ACCEPTED}", values)
-    return Verdict(Level.EVEN, reason, advice.reason)
+    return replace(advice, level=Level.EVEN, reason=reason, detail=advice.reason)
 
 
 ACCEPTED = "{accepted} % accepted"

@@ -30,14 +30,16 @@ from engine.drafters import BUILT_IN
 from engine.drafters.base import Drafter, NoDrafter
 from engine.drafters.careful import CarefulDrafter
 from engine.drafters.small_model import SmallModelDrafter
+from engine.drafters.translated import TranslatedDrafter
 from engine.errors import Cancelled, DraftRefused, LoadError
 from engine.fit import Pair
 from engine.library.inspect import inspect, read_vocabulary
 from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
 from engine.memory import compared
 from engine.tokenizer import Begun, Prompt
+from engine.translation import Words
 from engine.turns import turns, without
-from engine.vocabulary import difference
+from engine.vocabulary import Vocabulary, difference
 
 log = logging.getLogger(__name__)
 
@@ -137,8 +139,8 @@ class Session:
             self.use(BUILT_IN[choice]())
             return
         path = Path(choice)
-        check_pair(self.target.loaded.info, inspect(path))
         loaded = self.target.loaded
+        vocabularies = check_pair(loaded.info, inspect(path))
         self._draft = load(
             path,
             cache_folder=self._cache_folder,
@@ -148,7 +150,7 @@ class Session:
             progress=progress,
             stopped=stopped,
         )
-        self.use(SmallModelDrafter(self._draft.model))
+        self.use(drafter_of(self.target, self._draft, *vocabularies))
 
     def limit_context(self, tokens: int | None) -> None:
         """Let the target hold at most `tokens` from the next answer on; None: all it can."""
@@ -310,23 +312,23 @@ class Session:
         self._draft = None
 
 
-def check_pair(target: ModelInfo, draft: ModelInfo) -> None:
-    """Raises DraftRefused unless `draft` can draft for `target`; reads tokenizers, no weights."""
+def check_pair(target: ModelInfo, draft: ModelInfo) -> tuple[Vocabulary, Vocabulary]:
+    """The vocabularies of both; reads no weights. Raises DraftRefused where `draft` cannot draft
+    for `target`, and what `read_vocabulary` raises."""
     refusal = guidance.drafting_refusal(target) or guidance.draft_refusal(draft)
     if refusal is not None:
         raise DraftRefused(refusal.code, refusal.template, **refusal.values)
-    differs = difference(read_vocabulary(target.path), read_vocabulary(draft.path))
-    if differs is not None:
-        raise DraftRefused(
-            "other_vocabulary",
-            "{draft} cannot draft for {target}: their vocabularies differ from token {id} on, "
-            "“{target_text}” in the target and “{draft_text}” in the draft.",
-            draft=draft.name,
-            target=target.name,
-            id=differs.token_id,
-            target_text=differs.target,
-            draft_text=differs.draft,
-        )
+    return read_vocabulary(target.path), read_vocabulary(draft.path)
+
+
+def drafter_of(
+    target: LoadedModel, draft: LoadedModel, ours: Vocabulary, theirs: Vocabulary
+) -> Drafter:
+    """What drafts for `target` with `draft`, translating where their vocabularies differ."""
+    if difference(ours, theirs) is None:
+        return SmallModelDrafter(draft.model)
+    words = Words(target.tokenizer, ours), Words(draft.tokenizer, theirs)
+    return TranslatedDrafter(draft.model, *words)
 
 
 def _shared(a: Sequence[int], b: Sequence[int]) -> int:

@@ -115,6 +115,29 @@ class Tokenizer:
         ids = self.encode("\n" + text)
         return ids[len(guard) :] if ids[: len(guard)] == guard else self.encode(text)
 
+    def cut(self, text: str) -> tuple[list[int], list[int]]:
+        """The ids of `text` where it goes on after other text, and the character each ends at."""
+        guard = "\n" if self._prefixes else ""
+        skipped = self.encode(guard)
+        found = self.backend.encode_batch([guard + text], add_special_tokens=False)[0]
+        if found.ids[: len(skipped)] != skipped:  # text that joins the guard
+            guard, skipped = "", []
+            found = self.backend.encode_batch([text], add_special_tokens=False)[0]
+        ends = [end - len(guard) for _, end in found.offsets[len(skipped) :]]
+        return list(found.ids[len(skipped) :]), ends
+
+    @property
+    def bos(self) -> int | None:
+        """What every text begins with, where the model wants that."""
+        found = self.backend.token_to_id(self.special_tokens.get("bos_token", ""))
+        return found if self.add_bos else None
+
+    @property
+    def end(self) -> int | None:
+        """What ends an answer: the end token that is named, else any."""
+        named = self.backend.token_to_id(self.special_tokens.get("eos_token", ""))
+        return named if named in self.eos_ids else max(self.eos_ids, default=None)
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of `ids`, control tokens left out; thinking tags stay."""
         kept = [i for i in ids if i not in self._special]
@@ -190,9 +213,8 @@ class Tokenizer:
         marks = _Marks(messages, self._control)
         parts = [self._content(m, marks) for m in messages]
         ids, answers = self._spliced("\n".join(parts), marks)
-        bos = self.backend.token_to_id(self.special_tokens.get("bos_token", ""))
-        if self.add_bos and bos is not None:
-            ids = [bos, *ids]
+        if self.bos is not None:
+            ids = [self.bos, *ids]
             answers = tuple(range(r.start + 1, r.stop + 1) for r in answers)
         return Prompt(ids, answers, False, (NO_TEMPLATE,))
 

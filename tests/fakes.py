@@ -85,7 +85,7 @@ def shaped(told: ModelInfo) -> ModelInfo:
 
 
 def entries() -> list[Entry]:
-    """A target, a good draft, one with another vocabulary, a broken folder."""
+    """A target, a good draft, one with another vocabulary that is translated, a broken folder."""
     return [
         Entry("Qwen2.5-Coder 7B Instruct", TARGET, info(TARGET), None),
         Entry("Qwen2.5-Coder 0.5B Instruct", DRAFT, info(DRAFT, 494_000_000), None),
@@ -106,9 +106,10 @@ VERDICTS = {
         Reason("much_smaller", "Good: {ratio} times smaller, same vocabulary", {"ratio": 15}),
     ),
     FOREIGN: Verdict(
-        Level.REFUSED,
-        Reason("other_vocabulary", "Other vocabulary: differs from token {token} on", {"token": 0}),
+        Level.GOOD,
+        Reason("smaller_translated", "Good: {ratio} times smaller", {"ratio": 56}),
         Reason("first_difference", "Token 0 is “!” in the target and “<|endoftext|>” here."),
+        translated=True,
     ),
 }
 

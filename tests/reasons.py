@@ -14,7 +14,7 @@ from pathlib import Path
 TOP = Path(__file__).parents[1]
 # What `measured` puts its own words behind: judgements of a pair that is no refusal.
 ADVICE = ("unknown_size", "as_large", "not_smaller", "hardly_smaller", "small_target",
-          "somewhat_smaller", "much_smaller")  # fmt: skip
+          "somewhat_smaller", "much_smaller", "smaller_translated")  # fmt: skip
 
 
 @dataclass(frozen=True)

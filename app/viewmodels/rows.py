@@ -14,7 +14,7 @@ from engine import measured
 from engine.api import Kind, ModelInfo
 from engine.errors import Reason
 from engine.fit import Fit, Word
-from engine.guidance import Level, Verdict
+from engine.guidance import TRANSLATED, Level, Verdict
 from engine.library.scan import Entry
 from engine.measured import NGRAM, NONE, Measurement
 
@@ -113,12 +113,17 @@ def target_rows(entries: Sequence[Entry], chosen: str) -> tuple[Row, ...]:
 
 
 def draft_rows(known: Drafts) -> tuple[Row, ...]:
-    """None, repeats, the usable models by measured speed, what could be fetched, and below them
-    what cannot draft with the reason."""
+    """None, repeats, the usable models by measured speed, those that are translated, what could be
+    fetched, and below them what cannot draft with the reason."""
     models = [_draft_row(e, known) for e in sorted(known.entries, key=lambda e: _rank(e, known))]
     offers = [_offer_row(g, known) for g in known.offers if known.refusal is None]
     rows = [_plain_row(known), _repeats_row(known), *models]
-    fit = [row for row in rows if row.tone != "refused"]
+    other = {str(path) for path, verdict in known.verdicts.items() if verdict.translated}
+    usable = [row for row in rows if row.tone != "refused"]
+    fit = [row for row in usable if row.key not in other]
+    translated = [row for row in usable if row.key in other]
+    if translated:
+        fit += [Row("", resources.translate(TRANSLATED)), *translated]
     get = [row for row in offers if row.tone != "refused"]
     unfit = [row for row in (*rows, *offers) if row.tone == "refused"]
     if get:

@@ -21,13 +21,13 @@ from engine.bench.runs import AUTO, Answer, Way
 from engine.bench.stock import FLOATS, Say, Stock
 from engine.drafters import BUILT_IN
 from engine.drafters.base import Drafter, NoDrafter
-from engine.drafters.small_model import SmallModelDrafter
 from engine.errors import Cancelled, DraftRefused, OutOfMemory
 from engine.library.inspect import inspect
 from engine.loading import LoadedModel, Stopped
 from engine.sampling import resolve
-from engine.session import Session, check_pair
+from engine.session import Session, check_pair, drafter_of
 from engine.text import Piece, Reading
+from engine.vocabulary import difference
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -103,12 +103,14 @@ def _ours(plan: Plan, stock: Stock, target: LoadedModel) -> list[Contender]:
     precision = target.loaded.precision
     plain = Way("slipstream", "none", None, precision, None, None)
     rows: list[Contender] = [_Slipstream(plan, session, NoDrafter(), plain, [target])]
+    drafter: Drafter
     for draft in dict.fromkeys(d for d in plan.drafts if d != "none"):
         for length in dict.fromkeys(plan.draft_lengths):
             wanted = AUTO if length is None else length
             if isinstance(draft, Path):
                 model = stock.model("draft", draft, plan.draft_precision or precision)
-                drafter: Drafter = SmallModelDrafter(model.model)
+                known = check_pair(target.loaded.info, model.loaded.info)
+                drafter = drafter_of(target, model, *known)
                 way = replace(plain, draft=names[draft], draft_precision=model.loaded.precision)
                 models = [target, model]
             else:
@@ -191,6 +193,9 @@ def _theirs(plan: Plan, stock: Stock, ours: LoadedModel, say: Say) -> list[Conte
         rows.append(_Transformers(plan, plain, ours, network))
         rows.append(_Transformers(plan, lookup, ours, network, options))
         for path, name in names.items():
+            if difference(*check_pair(ours.loaded.info, inspect(path))) is not None:
+                say(f"transformers model is left out: {name} has another vocabulary")
+                continue
             draft = stock.network("draft", path, precision)
             for option, value in ASSISTANT.items():
                 setattr(draft.generation_config, option, value)

@@ -59,8 +59,9 @@ def candidates(
     target: Path, entries: Iterable[Entry], index: Index, terms: Terms
 ) -> list[Candidate]:
     """All `entries` but the target itself, and then what the catalogue has; both with those first
-    that can draft, by measured speed, advice and size. Raises what `inspect` and `read_vocabulary`
-    raise of the target, and Unsupported for one that is no whole model or cannot run here.
+    that can draft, untranslated ones before others, by measured speed, advice and size. Raises
+    what `inspect` and `read_vocabulary` raise of the target, and Unsupported for one that is no
+    whole model or cannot run here.
     """
     entries = list(entries)
     info = index.info(target)
@@ -156,6 +157,8 @@ def _fit(target: ModelInfo, draft: ModelInfo, terms: Terms) -> Fit:
     return judge_over(pair, terms.rooms)
 
 
-def _rank(found: Candidate) -> tuple[float, int, float, str]:
+def _rank(found: Candidate) -> tuple[bool, bool, float, int, float, str]:
     rate = found.measured.tokens_per_second if found.measured else 0.0
-    return -rate, _ORDER[found.verdict.level], -(found.ratio or 0), found.name.lower()
+    level, translated = found.verdict.level, found.verdict.translated
+    order, smaller = _ORDER[level], -(found.ratio or 0)
+    return level is Level.REFUSED, translated, -rate, order, smaller, found.name.lower()

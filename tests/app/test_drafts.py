@@ -113,7 +113,7 @@ def test_rows_follow_the_memory_that_is_free(qtbot, judged):
     free(program, -8)
     assert row(program, DRAFT).fit.startswith("Does not fit, ")
     assert row(program, DRAFT).fit_tone == "bad"
-    assert row(program, FOREIGN).fit == ""
+    assert row(program, TARGET).fit == ""
 
 
 def test_two_cards_hold_what_one_does_not(qtbot, judged):

@@ -62,7 +62,6 @@ def test_a_pair_that_can_run_has_no_caveat(folder, capsys):
 @pytest.mark.parametrize(
     ("draft", "said"),
     [
-        ("other", "Other vocabulary: differs from token 9 on."),
         ("target", "This is the target itself."),
         ("head", "head: Head for an unknown model: cannot be used yet."),
         ("lora", "lora: An adapter, not a model of its own."),
@@ -72,6 +71,11 @@ def test_what_cannot_draft_is_said_in_a_sentence_below_the_verdict(folder, capsy
     table, reason = told(capsys, folder / "target.gguf", "--draft", draft)
     assert table.splitlines()[-1] == said
     assert reason.endswith(f". {said}")
+
+
+def test_a_draft_of_another_vocabulary_can_run(folder, capsys):
+    table, reason = told(capsys, folder / "target.gguf", "--draft", "other", "--context", "64")
+    assert table.endswith(f"\n\n{reason}.\n")
 
 
 def test_the_target_by_another_path_is_still_the_target(folder, capsys):

@@ -18,7 +18,8 @@ from tests.folders import write_bare, write_gguf, write_json, write_model
 PARTS = {"target_weights", "target_kv", "draft_weights", "draft_kv", "work", "overhead"}
 FIT = {"parts", "others", "need", "free", "verdict", "reason", "kv_type"}
 DRAFT = {
-    "name", "path", "kind", "compatible", "advice", "reason", "ratio", "fit", "measured",
+    "name", "path", "kind", "compatible", "translated", "advice", "reason", "ratio", "fit",
+    "measured",
 }  # fmt: skip
 TWIN = {"model.embed_tokens.weight": [262, 64], "model.layers.0.self_attn.q_proj.weight": [64, 64]}
 
@@ -77,14 +78,20 @@ def test_drafts_lists_who_can_and_who_cannot_with_a_reason(library, capsys):
     assert found["twin"]["compatible"]
     assert found["twin"]["advice"] == "warn"
     assert found["twin"]["fit"] in ("fits", "tight", "unknown")
-    for name in ("Foreign", "lora", "broken"):
+    assert (found["twin"]["translated"], found["Foreign"]["translated"]) == (False, True)
+    assert not found["Foreign"]["compatible"]
+    assert found["Foreign"]["advice"] == "warn"
+    assert found["Foreign"]["fit"] in ("fits", "tight", "unknown")
+    assert found["Foreign"]["reason"].startswith("Other vocabulary: translated; Warning: ")
+    for name in ("lora", "broken"):
         assert not found[name]["compatible"]
+        assert not found[name]["translated"]
         assert found[name]["advice"] is None
         assert found[name]["fit"] is None
-    assert "differs from token 0 on" in found["Foreign"]["reason"]
     assert "adapter" in found["lora"]["reason"]
     table = said(capsys, "drafts", library / "target", "--models", library)
-    assert table.index("twin") < table.index("Cannot draft for this target") < table.index("lora")
+    order = ("twin", "Foreign", "Cannot draft for this target", "lora")
+    assert [table.index(name) for name in order] == sorted(map(table.index, order))
 
 
 def try_out(library, rate, *, plain=None):

@@ -152,16 +152,17 @@ def test_stopping_a_draft_that_loads_turns_drafting_off_but_is_not_remembered(qt
 
 def test_usable_drafts_come_first_and_the_refused_below_with_their_reason(qtbot, open_program):
     program = open_program(ScriptedSession())
-    qtbot.waitUntil(lambda: len([r for r in program.models.drafts if r.tone == "refused"]) == 3)
+    qtbot.waitUntil(lambda: len([r for r in program.models.drafts if r.tone == "refused"]) == 2)
     rows = program.models.drafts
-    divider = keys(rows).index("")
-    assert keys(rows)[:divider] == ["none", "ngram", str(DRAFT)]
+    assert keys(rows)[:6] == ["none", "ngram", str(DRAFT), "", str(FOREIGN), ""]
     good = rows[2]
     assert (good.word, good.detail) == ("Good:", "15 times smaller, same vocabulary")
+    assert rows[3].name == "Other vocabulary: translated"
+    foreign = rows[4]
+    assert (foreign.word, foreign.detail, foreign.usable) == ("Good:", "56 times smaller", True)
+    assert "Token 0 is “!” in the target and “<|endoftext|>” here." in foreign.tooltip
+    divider = 5
     assert rows[divider].name == "Cannot draft for this target"
-    foreign = next(r for r in rows if r.key == str(FOREIGN))
-    assert (foreign.word, foreign.detail) == ("Other vocabulary:", "differs from token 0 on")
-    assert foreign.tooltip == "Token 0 is “!” in the target and “<|endoftext|>” here."
     assert all(not r.usable and (r.word or r.detail) for r in rows[divider + 1 :])
 
 

@@ -121,6 +121,23 @@ def test_a_row_says_whether_the_pair_fits(free, words, tone):
     assert shown(fits={str(DRAFT): fit}, verdicts={})[str(DRAFT)].fit == ""
 
 
+def test_translated_drafts_stand_below_a_heading_of_their_own_with_advice_and_speed():
+    known = {"verdicts": {DRAFT: ADVICE, FOREIGN: VERDICTS[FOREIGN], TARGET: VERDICTS[TARGET]}}
+    order = headings(**known, offers=[offer("o/Small")])
+    assert order[: order.index("Cannot draft for this target")] == [
+        *("none", "ngram", str(DRAFT)),
+        *("Other vocabulary: translated", str(FOREIGN)),
+        *("Drafts to get", "o/Small"),
+    ]
+    row = shown(**known)[str(FOREIGN)]
+    assert (row.word, row.detail, row.usable) == ("Good:", "56 times smaller", True)
+    measured = {str(FOREIGN): measurement(82.4)}
+    assert headings(**known, measured=measured)[3:5] == order[3:5]
+    row = shown(**known, measured=measured)[str(FOREIGN)]
+    assert (row.word, row.detail) == ("Good:", "1.7 times plain, 74 % accepted")
+    assert "Other vocabulary: translated" not in headings(verdicts={DRAFT: ADVICE})
+
+
 def test_what_could_be_fetched_stands_below_with_size_licence_and_a_button():
     order = headings(
         verdicts={DRAFT: ADVICE, FOREIGN: VERDICTS[FOREIGN], TARGET: VERDICTS[TARGET]},

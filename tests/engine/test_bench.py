@@ -10,6 +10,7 @@ from engine.bench.comparison import compare
 from engine.bench.plan import Plan
 from engine.errors import Cancelled, DraftRefused, OutOfMemory
 from tests.folders import IM_END, tiny_config, write_json, write_model
+from tests.vocabularies import byte_level_json, write_other
 
 
 @pytest.fixture(scope="module")
@@ -277,11 +278,24 @@ def test_running_out_of_memory_ends_the_bench(folders, monkeypatch):
 
 
 def test_a_pair_that_cannot_work_is_refused_before_anything_is_loaded(folders, tmp_path):
-    other = write_model(tmp_path / "other")
-    text = (other / "tokenizer.json").read_text()
-    (other / "tokenizer.json").write_text(text.replace('"a":97,"b":98', '"b":97,"a":98'))
+    (tmp_path / "lora").mkdir()
+    write_json(tmp_path / "lora" / "adapter_config.json", {})
     with pytest.raises(DraftRefused):
-        compare(plan(folders, drafts=[other]))
+        compare(plan(folders, drafts=[tmp_path / "lora"]))
+
+
+def test_a_draft_of_another_vocabulary_is_translated_and_left_out_of_transformers_rows(
+    folders, tmp_path
+):
+    """Ids of one vocabulary in another's model would run without a word."""
+    draft = write_other(tmp_path / "other", byte_level_json(), folders / "target")
+    said = []
+    report = compare(plan(folders, drafts=[draft], against_transformers=True), said.append)
+    rows = {(r.engine, r.drafter): r for r in report.rows}
+    assert rows["slipstream", "model"].acceptance_rate > 0
+    assert report.differing_ids == 0
+    assert ("transformers", "model") not in rows
+    assert any("other has another vocabulary" in line for line in said)
 
 
 def test_nothing_is_drafted_for_a_state_that_cannot_be_put_back(folders, tmp_path):

@@ -18,6 +18,7 @@ from engine.errors import Cancelled
 from engine.sampling import Distribution, choose
 from engine.verify import Draft
 from tests.tiny import Adversary, language_model, plain, policy, run
+from tests.vocabularies import behind, byte_level_json
 
 # Text that repeats, so that lookup has something to find.
 PROMPTS = [
@@ -33,6 +34,7 @@ DRAFTERS = {
     "none": NoDrafter,
     "copy": lambda: SmallModelDrafter(language_model()),
     "weak": lambda: SmallModelDrafter(language_model(layers=1)),
+    "other vocabulary": lambda: behind(byte_level_json(), language_model()),
     "ngram": NGramDrafter,
     "rubbish": Adversary,
 }

@@ -65,13 +65,28 @@ def test_the_table_says_where_its_numbers_come_from():
     assert all(row["source"] and row["date"] for row in TABLE.values())
 
 
-def test_other_vocabularies_are_refused_with_the_first_difference():
+@pytest.mark.parametrize(
+    ("draft", "level", "text"),
+    [
+        (0.494, Level.GOOD, "Good: 15 times smaller"),
+        (1.54, Level.CAUTION, "Caution: only 5 times smaller"),
+        (None, Level.CAUTION, "Unknown: the files do not state their sizes"),
+    ],
+)
+def test_other_vocabularies_are_translated_and_judged_by_size(draft, level, text):
     found = Difference(0, "!", "<|endoftext|>")
-    verdict = judge_pair(model(7, "a"), model(0.1, "b"), found, TABLE)
-    assert verdict.level is Level.REFUSED
-    assert verdict.reason.text == "Other vocabulary: differs from token 0 on"
+    verdict = judge_pair(model(7.7, "a"), model(draft, "b"), found, TABLE)
+    assert (verdict.level, verdict.reason.text) == (level, text)
+    assert verdict.translated
+    assert verdict.text == f"Other vocabulary: translated; {text}"
     assert verdict.detail.text == "Token 0 is “!” in the target and “<|endoftext|>” here."
-    assert verdict.reason.values == {"token": 0, "target": "!", "draft": "<|endoftext|>"}
+
+
+def test_what_is_refused_is_not_translated():
+    found = Difference(0, "!", "?")
+    for draft in (model(0.1, "d", kind=Kind.HEAD), model(0.1, "d", recurrent=True)):
+        verdict = judge_pair(model(7, "t"), draft, found, TABLE)
+        assert (verdict.level, verdict.translated) == (Level.REFUSED, False)
 
 
 def test_a_model_does_not_draft_for_itself():
@@ -113,31 +128,31 @@ def test_nothing_drafts_for_a_state_that_cannot_be_put_back_in_one_line(tmp_path
 # VOC-1 and VOC-2, from folders to verdict
 
 
-def pair_level(target: Path, draft: Path) -> Level:
+def translated(target: Path, draft: Path) -> bool:
     found = difference(read_vocabulary(target), read_vocabulary(draft))
-    return judge_pair(inspect(target), inspect(draft), found, TABLE).level
+    return judge_pair(inspect(target), inspect(draft), found, TABLE).translated
 
 
 def test_padded_sizes_of_one_vocabulary_are_a_pair(tmp_path):
     wide = write_bare(tmp_path / "wide", vocab_size=640)
     narrow = write_bare(tmp_path / "narrow", vocab_size=512)
-    assert pair_level(wide, narrow) is not Level.REFUSED
-    assert pair_level(narrow, wide) is not Level.REFUSED
+    assert not translated(wide, narrow)
+    assert not translated(narrow, wide)
 
 
-def test_equal_sizes_with_other_tokens_are_no_pair(tmp_path):
+def test_equal_sizes_with_other_tokens_are_translated(tmp_path):
     ours, theirs = write_bare(tmp_path / "a"), write_bare(tmp_path / "b")
     tokenizer = json.loads(byte_tokenizer_json())
     vocabulary = tokenizer["model"]["vocab"]
     vocabulary["A"], vocabulary["B"] = vocabulary["B"], vocabulary["A"]
     write_json(theirs / "tokenizer.json", tokenizer)
-    assert pair_level(ours, theirs) is Level.REFUSED
+    assert translated(ours, theirs)
 
 
 def test_another_end_token_is_no_obstacle(tmp_path):
     ours, theirs = write_bare(tmp_path / "a", eos_token_id=259), write_bare(tmp_path / "b")
     write_json(ours / "tokenizer_config.json", tokenizer_config(eos_token="<|im_end|>"))
-    assert pair_level(ours, theirs) is not Level.REFUSED
+    assert not translated(ours, theirs)
 
 
 @pytest.mark.parametrize("row", TABLE["largest_draft"]["pairs"])

@@ -135,6 +135,30 @@ def test_the_true_pair_answers_as_the_target_alone(cache):
     session.close()
 
 
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_the_starter_drafts_for_the_true_target_in_its_own_vocabulary(cache, temperature):
+    """Greedy and drawn, int8; how many were right is printed."""
+    session = Session(cache)
+    session.load_target(model(TARGET), precision="int8")
+    sampling = Sampling(temperature=temperature, seed=1, max_tokens=24)
+
+    def answered(prompt):
+        session.forget()
+        chunks = list(session.reply([Message("user", prompt)], sampling, Drafting(4)))
+        return [i for c in chunks for i in c.token_ids], chunks[-1].usage
+
+    plain = [answered(prompt)[0] for prompt in PROMPTS[:3]]
+    session.choose_draft(model(STARTER))
+    drafted, accepted = 0, 0
+    for expected, prompt in zip(plain, PROMPTS[:3], strict=True):
+        ids, usage = answered(prompt)
+        assert ids == expected
+        drafted, accepted = drafted + usage.drafted, accepted + usage.accepted
+    session.close()
+    print(f"translated, temperature {temperature}: {accepted} of {drafted} accepted")
+    assert accepted > 0.2 * drafted > 0
+
+
 SMALLEST = "gemma-3-270m.q4_k_m.gguf"
 ALL = (STARTER, SMALLEST, DRAFT, TARGET)
 
@@ -167,7 +191,9 @@ def test_a_pair_takes_what_its_models_take(precision):
         assert both["need"] == sum(both["parts"].values())
 
 
-def test_of_four_models_only_the_twin_drafts_for_the_true_target(tmp_path, monkeypatch):
+def test_of_four_models_only_the_twin_drafts_untranslated_for_the_true_target(
+    tmp_path, monkeypatch
+):
     """Must show 2 of the issue on fit, from a cold cache and without torch."""
     for name in ALL:
         model(name)
@@ -182,4 +208,5 @@ def test_of_four_models_only_the_twin_drafts_for_the_true_target(tmp_path, monke
     assert round(twin["ratio"], 1) == 3.1
     for name in (STARTER, SMALLEST):
         assert here[str(model(name))]["compatible"] is False
+        assert here[str(model(name))]["translated"] is True
         assert "Other vocabulary" in here[str(model(name))]["reason"]

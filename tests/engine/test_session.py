@@ -9,10 +9,18 @@ import torch
 
 from engine.api import Drafting, Finish, Message, Sampling
 from engine.drafters.base import NoDrafter
-from engine.errors import Cancelled, ContextFull, DraftRefused, EngineError, LoadError
+from engine.errors import (
+    Cancelled,
+    ContextFull,
+    DraftRefused,
+    EngineError,
+    Incomplete,
+    LoadError,
+)
 from engine.session import Session
 from engine.verify import Draft
 from tests.folders import END_THINK, IM_END, tiny_config, write_json, write_model
+from tests.vocabularies import OTHERS, write_other
 
 GREEDY = Sampling(temperature=0.0, max_tokens=40)
 USER = [Message("user", "abc abc abc abc")]
@@ -477,21 +485,84 @@ def test_another_draft_keeps_the_target_loaded(session, folders):
     assert session.target.model.network is network
 
 
-def test_a_draft_with_another_vocabulary_is_refused_before_it_is_loaded(session, tmp_path):
-    """VOC-2 a."""
-    other = write_model(tmp_path / "other")
-    text = (other / "tokenizer.json").read_text()
-    (other / "tokenizer.json").write_text(
-        text.replace('"a":97', '"a":98').replace('"b":98,"c"', '"b":97,"c"')
-    )
-    assert (other / "tokenizer.json").read_text() != text
-    (other / "model.safetensors").write_bytes((other / "model.safetensors").read_bytes())
-    with pytest.raises(DraftRefused) as refused:
-        session.choose_draft(other)
-    assert refused.value.code == "other_vocabulary"
-    assert refused.value.reason.values["id"] == 97
-    assert "“a”" in str(refused.value)
-    assert "“b”" in str(refused.value)
+@pytest.fixture(scope="module", params=OTHERS)
+def other(request, folders):
+    """The target's network behind another tokenizer."""
+    return write_other(folders / request.param, OTHERS[request.param](), folders / "target")
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_a_draft_of_another_vocabulary_is_translated_over_turns_and_edits(
+    session, other, temperature
+):
+    """The same ids as without it, and it keeps up with a chat that is rewound."""
+    sampling = Sampling(temperature=temperature, seed=3, max_tokens=24)
+
+    def chat():
+        first = answer(session, USER, sampling, 4)
+        told = Message("assistant", text_of(first), tuple(ids_of(first)), vocabulary(session))
+        edited = [Message("user", "abc äöü 😀")]
+        later = [answer(session, turns, sampling, 4) for turns in ([*USER, told, *USER], edited)]
+        return [ids_of(one) for one in (first, *later)], first[-1].usage
+
+    plain = chat()[0]
+    session.choose_draft(other)
+    session.forget()
+    drafted, usage = chat()
+    assert drafted == plain
+    assert usage.accepted > 0
+    assert usage.accepted + usage.rejected + usage.ignored == usage.drafted
+
+
+@pytest.mark.parametrize("stop", [4, 9])
+def test_a_stop_in_a_translated_block_ends_everything(session, other, free, stop):
+    ids = ids_of(free)
+    expected = ids[: ids.index(ids[stop]) + 1]
+    session.target.tokenizer.eos_ids = frozenset({ids[stop]})
+    session.choose_draft(other)
+    chunks = answer(session, length=7)
+    assert ids_of(chunks) == expected
+    assert chunks[-1].finish is Finish.STOP
+    usage = chunks[-1].usage
+    assert usage.accepted + usage.rejected + usage.ignored == usage.drafted
+    held = session.target.tokenizer.decode(ids[3:6])
+    session.target.tokenizer.eos_ids = frozenset({IM_END})
+    sampling = Sampling(temperature=0, max_tokens=40, stop=(held,))
+    assert text_of(answer(session, sampling=sampling, length=7)) == text_of(free).partition(held)[0]
+
+
+def test_a_translated_chat_runs_into_the_end_of_the_context(session, other):
+    session.choose_draft(other)
+    chunks = answer(session, [Message("user", "y" * 440)], Sampling(temperature=0), length=7)
+    assert chunks[-1].finish is Finish.CONTEXT
+    usage = chunks[-1].usage
+    assert usage.prompt_tokens + usage.tokens == 512
+
+
+def test_translating_holds_no_more_after_many_answers(session, other):
+    session.choose_draft(other)
+    short = Sampling(temperature=0.0, max_tokens=4)
+
+    def held():
+        for i in range(5):
+            answer(session, [Message("user", f"question {i}")], short, 4)
+        text = session._drafter._drafter._text
+        gc.collect()
+        tensors = sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects())
+        return len(text._text), len(text.ids), len(text._ends), len(text._begins), tensors
+
+    first = held()
+    for _ in range(9):
+        last = held()
+    assert last == first
+
+
+def test_a_draft_without_a_vocabulary_is_refused_before_it_is_loaded(session, tmp_path):
+    draft = write_model(tmp_path / "other", tokenizer=False)
+    with pytest.raises(Incomplete):
+        session.choose_draft(draft)
+    assert session.draft is None
+    assert answer(session)[-1].usage.drafted == 0
 
 
 def test_loading_can_be_stopped(session, folders):
