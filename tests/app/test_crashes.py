@@ -224,9 +224,7 @@ def test_an_error_that_nobody_caught_is_said_once_and_can_be_copied(crashes, qtb
 def test_open_report_opens_it_and_has_it_read(open_program, monkeypatch, folder, crashes):
     program = open_program(ScriptedSession())
     opened = []
-    monkeypatch.setattr(
-        "app.window.QDesktopServices.openUrl", lambda url: not opened.append(url)
-    )
+    monkeypatch.setattr("app.window.QDesktopServices.openUrl", lambda url: not opened.append(url))
     path = crashes.write(failed())
     start.tell_of_crashes(program.alerts, crashes)
     program.window.error_bar.buttons[Action.OPEN_REPORT].click()
