@@ -99,7 +99,9 @@ def test_nothing_is_asked_until_the_button_is_pressed(feed, about_of, qtbot):
 
 def test_a_page_is_opened_on_click_only(feed, about_of, qtbot, monkeypatch):
     opened = []
-    monkeypatch.setattr("app.widgets.about.QDesktopServices.openUrl", lambda url: not opened.append(url))
+    monkeypatch.setattr(
+        "app.widgets.about.QDesktopServices.openUrl", lambda url: not opened.append(url)
+    )
     feed.announce(version="1.0")
     about = about_of(feed.place)
     dialog = AboutDialog(about, None)

@@ -72,7 +72,9 @@ def test_a_display_that_does_not_answer_is_named():
         ({"QT_QPA_PLATFORM": "wayland-egl;xcb"}, []),
     ],
 )
-def test_where_no_display_of_several_answers_none_is_opened(monkeypatch, tmp_path, variables, names):
+def test_where_no_display_of_several_answers_none_is_opened(
+    monkeypatch, tmp_path, variables, names
+):
     monkeypatch.setattr(libraries, "_refusal", lambda platform: None)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     for name, value in variables.items():
