@@ -29,6 +29,13 @@ QUESTION = "Count from one to ten in words, and then count from one to ten again
 LOCAL = ("127.0.0.1", "::1", "localhost")
 # As they are named by pip; what each brings is told by its import elsewhere.
 PACKAGES = ("torch", "transformers", "tokenizers", "PySide6-Essentials")
+# What keyring loads where it is whole: it finds its backends by its metadata, and those for Linux
+# are there without what they speak by.
+KEYRINGS = {
+    "linux": ("keyring.backends.SecretService", "secretstorage"),
+    "darwin": ("keyring.backends.macOS",),
+    "win32": ("keyring.backends.Windows",),
+}
 
 
 class CheckFailed(Exception):
@@ -59,7 +66,7 @@ def last(missed: list[str]) -> Iterator[tuple[str, Check]]:
 
     def network() -> str:
         _require(not missed, f"it was asked for {', '.join(missed[:5])}")
-        return "not used"
+        return "this process's Python asked no other computer for anything"
 
     yield "network", network
 
@@ -177,9 +184,15 @@ def chats() -> str:
 
 
 def keyring() -> str:
-    """Which one would keep a token; it is not asked for any."""
+    """Which one would keep a token; it is not asked for any. That of this system came with the
+    program, whether it answers here or not."""
     import keyring as library
+    from keyring import backend
 
+    backend.get_all_keyring()
+    own = KEYRINGS.get(sys.platform, ())
+    lacking = [name for name in own if sys.modules.get(name) is None]
+    _require(not lacking, f"{', '.join(lacking)} cannot be loaded")
     return f"{type(library.get_keyring()).__module__}"
 
 

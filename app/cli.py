@@ -452,6 +452,7 @@ def _facts() -> dict[str, dict[str, Any]]:
         "window": {"libraries": trouble[0] if trouble else "can be loaded"},
         "memory": {"total": f"{total / 2**30:.1f} GiB", "free": f"{free / 2**30:.1f} GiB"},
         "folders": {
+            "data": str(paths.data_folder()),
             "models": str(paths.model_folder()),
             "cache": str(paths.cache_folder()),
             "config": str(paths.config_folder()),

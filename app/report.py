@@ -20,7 +20,11 @@ LONGEST = 300  # characters of a line
 # So many characters in a row that also stand in a chat are taken from it; of shorter texts, all.
 RUN = 16
 SHORTEST = 4
-TOKEN = re.compile(r"hf_\w+|(?i:bearer|basic|token)[ =:]+\S+|//[^/@\s]*@")
+# Behind "token" alone, prose is told from one by its short words; app.hub_token is a module.
+TOKEN = re.compile(
+    r"hf_\w+|(?i:bearer|basic)[ =:]+\S+|//[^/@\s]*@"
+    r"|(?<!app\.hub_)(?i:token)(?: *[=:][ =:]*\S+| +\S{8,})"
+)
 LEFT_OUT = "[left out]"
 BEGINNING = re.compile(r"\d{4}-\d\d-\d\d \d\d:")  # of a record in the log
 PLACE = re.compile(r'  File "[^"]+", line \d+')

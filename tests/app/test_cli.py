@@ -230,6 +230,7 @@ def test_doctor_says_what_is_here(capsys):
     assert {"versions", "torch", "nvml", "memory", "folders", "exact"} <= set(facts)
     assert "cpu" in facts["torch"]["devices"]
     assert facts["folders"]["models"] == str(paths.model_folder())
+    assert facts["folders"]["data"] == str(paths.data_folder())
     assert "self-check" in facts["exact"]["cpu"]
     assert set(facts["exact"]) == {"rule", *facts["torch"]["devices"]}
     assert main(["doctor"]) == 0

@@ -176,6 +176,21 @@ def test_nothing_of_chats_no_token_and_no_user_stands_in_a_report(crashes, monke
     assert report.LEFT_OUT in said
 
 
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("first token 1.50 s", "first token 1.50 s"),
+        ("app.hub_token: the keyring failed", "app.hub_token: the keyring failed"),
+        ("token=ab1", report.LEFT_OUT),
+        ("MY_TOKEN: ab1", f"MY_{report.LEFT_OUT}"),
+        ("token abcd1234", report.LEFT_OUT),
+        ("Bearer ab1", report.LEFT_OUT),
+    ],
+)
+def test_a_token_is_told_from_the_word(said, left):
+    assert report._without_secrets(said) == left
+
+
 def test_a_trace_tells_no_name_of_the_user(folder, crashes):
     trace = f'Fatal Python error\n  File "{Path.home()}/x/app.py", line 3 in run\n'
     (folder / "crash-1.trace").write_text(trace)

@@ -108,6 +108,26 @@ def test_a_damaged_icon_is_found(monkeypatch, tmp_path):
         checks.data_files()
 
 
+def test_keyrings_that_did_not_come_with_the_program_are_missed():
+    script = (
+        "import sys\n{}\nfrom app import checks\n"
+        "try: print(checks.keyring())\nexcept checks.CheckFailed as failed: print('lacks', failed)"
+    )
+
+    def said(broken):
+        done = subprocess.run(
+            [sys.executable, "-c", script.format(broken)], cwd=TOP, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        return done.stdout
+
+    assert said("").startswith("keyring.backends.")
+    if sys.platform == "linux":
+        blind = "from keyring import backend as b; b.metadata.entry_points = lambda **_: ()"
+        assert "lacks keyring.backends.SecretService" in said(blind)
+        assert "lacks secretstorage" in said("sys.modules['secretstorage'] = None")
+
+
 def test_a_chat_that_is_not_found_is_found_out(monkeypatch):
     monkeypatch.setattr("app.chats.store.Store.search", lambda self, words: [])
     with pytest.raises(CheckFailed, match="finds nothing"):
@@ -159,7 +179,7 @@ def test_the_network_is_watched_and_this_computer_left_out():
     asked = checks.watch_network()
     self_tests.ask("127.0.0.1")
     ((_, network),) = checks.last(asked)
-    assert network() == "not used"
+    assert network() == "this process's Python asked no other computer for anything"
     self_tests.ask("192.0.2.1")
     with pytest.raises(CheckFailed, match=r"192\.0\.2\.1"):
         network()
