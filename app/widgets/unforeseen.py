@@ -61,7 +61,6 @@ class UnforeseenDialog(QDialog):
         self._more, self._report = 0, report
         self.text.setText(said)
         self.count.hide()
-        self.adjustSize()
         self.show()
         self.raise_()
         self.activateWindow()

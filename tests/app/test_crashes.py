@@ -265,17 +265,6 @@ def test_a_report_that_nothing_opens_is_told_by_its_path_and_stays(
     assert crashes.gather() == path
 
 
-def test_a_long_error_after_a_short_one_is_shown_whole(crashes, qtbot, qapp):
-    unforeseen = Unforeseen(crashes)
-    for said in ("boom", "a long error " * 30):
-        unforeseen._show(said, "")
-        unforeseen.dialog.close()
-    dialog = unforeseen.dialog
-    qtbot.addWidget(dialog)
-    dialog.show()
-    assert dialog.text.height() >= dialog.text.heightForWidth(dialog.text.width())
-
-
 def test_a_program_that_cannot_start_leaves_a_report_and_says_where(folder):
     script = (
         "import sys; sys.modules['PySide6.QtCore'] = None\n"
