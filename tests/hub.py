@@ -101,21 +101,31 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
 
+    def _scripted(self, path: str) -> bool:
+        """Give the answer that a test has written for this path, where it has."""
+        hub = self.served
+        for part, (status, headers) in hub.fail.items():
+            if part in path:
+                self._answer(status, b"{}", headers)
+                return True
+        for part, answers in hub.busy.items():
+            if part in path and answers:
+                status, headers = answers.pop(0)
+                self._answer(status, b"{}", headers)
+                return True
+        for part, (kind, body) in hub.says.items():
+            if part in path:
+                self._answer(200, body, {"Content-Type": kind})
+                return True
+        return False
+
     def do_GET(self) -> None:
         hub, path = self.served, unquote(urlsplit(self.path).path)
         hub.requests.append((path, self.headers.get("Range")))
         hub.tokens.append(self.headers.get("Authorization"))
         hub.agents.add(self.headers.get("User-Agent"))
-        for part, (status, headers) in hub.fail.items():
-            if part in path:
-                return self._answer(status, b"{}", headers)
-        for part, answers in hub.busy.items():
-            if part in path and answers:
-                status, headers = answers.pop(0)
-                return self._answer(status, b"{}", headers)
-        for part, (kind, body) in hub.says.items():
-            if part in path:
-                return self._answer(200, body, {"Content-Type": kind})
+        if self._scripted(path):
+            return None
         if path == "/api/models":
             found = [hub.listing(name) for name in hub.repositories]
             return self._answer(200, json.dumps(found).encode(), {})

@@ -103,16 +103,8 @@ class _Index(Handler):
         served, path = self.served, unquote(urlsplit(self.path).path)
         served.requests.append((path, self.headers.get("Range")))
         files = served.repositories["index"]
-        for part, (status, headers) in served.fail.items():
-            if part in path:
-                return self._answer(status, b"{}", headers)
-        for part, answers in served.busy.items():
-            if part in path and answers:
-                status, headers = answers.pop(0)
-                return self._answer(status, b"{}", headers)
-        for part, (kind, body) in served.says.items():
-            if part in path:
-                return self._answer(200, body, {"Content-Type": kind})
+        if self._scripted(path):
+            return None
         if path.startswith("/simple/"):
             package = path.split("/")[2]
             listed = [
