@@ -310,8 +310,7 @@ def test_no_character_is_lost(answer, source):
     ],
 )
 def test_awkward_texts_are_shown_in_time(answer, source):
-    spent = []
-    for _ in range(2):  # the first use imports
+    def spent():
         answer.clear()
         answer._source, answer._given = "", 0
         answer._restart()
@@ -319,8 +318,10 @@ def test_awkward_texts_are_shown_in_time(answer, source):
         answer.grow(source, finished=True)
         QApplication.sendPostedEvents()
         QApplication.processEvents()
-        spent.append(time.thread_time() - began)
-    assert min(spent) < 0.25
+        return time.thread_time() - began
+
+    # the first use imports, and what else runs on the machine takes its share of others
+    assert any(spent() < 0.25 for _ in range(6))
     assert len(answer.toPlainText()) > 100 or "deep" in answer.toPlainText()
     assert "deep" not in source or "deep" in answer.rich()
 
