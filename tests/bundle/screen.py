@@ -53,10 +53,11 @@ def showing() -> Iterator[Screen]:
         server.wait()
 
 
-def ask(program: Program, screen: Screen, question: str) -> None:
+def ask(program: Program, window: subprocess.Popen[str], screen: Screen, question: str) -> None:
     """Type it, and wait for words of an answer. It goes nowhere until a model is loaded."""
 
     def sent() -> bool:
+        assert window.poll() is None, "the window has ended"
         screen.press("key", "ctrl+a", "type", question)
         screen.press("key", "Return")
         with contextlib.suppress(TimeoutError):
@@ -65,3 +66,16 @@ def ask(program: Program, screen: Screen, question: str) -> None:
 
     until(sent)
     until(lambda: len(program.entries()) > 1 and program.entries()[-1].text)
+
+
+def converse(program: Program, question: str, model: str, **how: bool) -> None:
+    """Start the window with a model, ask, and quit by its key. Raises AssertionError where it does
+    not end well."""
+    with showing() as screen:
+        window = program.start(model, QT_QPA_PLATFORM="xcb", DISPLAY=screen.display, **how)
+        try:
+            ask(program, window, screen, question)
+            screen.press("key", "ctrl+q")
+            assert window.wait(20) == 0
+        finally:
+            window.kill()

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.bundle.program import BUNDLE, TINY
-from tests.bundle.screen import ask, showing
+from tests.bundle.screen import converse
 
 pytestmark = pytest.mark.bundle
 
@@ -24,15 +24,7 @@ def test_the_window_works_and_logs_into_a_file(program, hub_url):
     program.environment["HF_ENDPOINT"] = hub_url
     program.run("get", TINY)
     (model,) = program.models.rglob("config.json")
-    with showing() as screen:
-        shown = {"QT_QPA_PLATFORM": "xcb", "DISPLAY": screen.display}
-        window = program.start(str(model.parent), closed=True, **shown)
-        try:
-            ask(program, screen, "how are you")
-            screen.press("key", "ctrl+q")
-            assert window.wait(20) == 0
-        finally:
-            window.kill()
+    converse(program, "how are you", str(model.parent), closed=True)
     question, answer = program.entries()
     assert (question.text, question.role, answer.role) == ("how are you", "user", "assistant")
     assert answer.text

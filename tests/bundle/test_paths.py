@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.bundle.program import TINY, Program, command, copied
-from tests.bundle.screen import ask, showing
+from tests.bundle.screen import converse
 
 pytestmark = pytest.mark.bundle
 PLACE = "田中\u3000太郎 Ünï'x/данные #1%20&"
@@ -32,14 +32,7 @@ def test_a_model_is_fetched_found_and_answers(program):
 
 def test_a_chat_of_the_window_is_kept_and_exported(program):
     model = program.run("get", TINY)[0].strip()
-    with showing() as screen:
-        window = program.start(model, QT_QPA_PLATFORM="xcb", DISPLAY=screen.display)
-        try:
-            ask(program, screen, "how are you")
-            screen.press("key", "ctrl+q")
-            assert window.wait(20) == 0
-        finally:
-            window.kill()
+    converse(program, "how are you", model)
     written = program.home / "chats é.json"
     assert program.run("export", "--all", "-o", str(written))[0].strip() == str(written)
     (chat,) = json.loads(written.read_text(encoding="utf-8"))["chats"]
