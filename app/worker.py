@@ -1,40 +1,40 @@
-"""The only threads of the program, and the way back from them to the window.
+"""The way from the window to the program's threads, and back.
 
-A sampler reads a gauge once a second. Seven lanes, each one long-lived thread that does one job
-after another: the model lane owns the engine's session, the files lane looks at models on disk, the
+Seven lanes: the model lane owns the engine's session, the files lane looks at models on disk, the
 hub lane asks the network what there is, the download lane fetches, the history lane owns the chats'
 file, the counting lane a tokenizer for what is being written, the card lane sets the graphics card
-up. What they have to say goes into
-one locked list, which a timer of the GUI thread empties 30 times a second: no Qt object is touched
-from another thread, and a burst of tokens is one update. Knows nothing of what is shown.
+up. A timer of the GUI thread hands out what they have to say, 30 times a second: no Qt object is
+touched from another thread, and a burst of tokens is one update. Knows nothing of what is shown.
 """
 
 import contextlib
 import gc
-import logging
-import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from engine.api import Chunk, Drafting, Loaded, Message, Precision, Progress, Sampling
-from engine.errors import Cancelled, EngineError, Reason
+from app.lanes import (
+    SAMPLE_MS,
+    Event,
+    Failed,
+    Finished,
+    Job,
+    Lane,
+    Moved,
+    Outbox,
+    Report,
+    Sampled,
+    Sampler,
+    Stopped,
+    Task,
+)
+from engine.api import Chunk, Drafting, Loaded, Message, Precision, Sampling
 from engine.fit import Pair
 
-Report = Callable[[Progress], None]
-Stopped = Callable[[], bool]
-Task = Callable[[Report, Stopped], object]
-
 FLUSH_MS = 33
-SAMPLE_MS = 1000
-log = logging.getLogger(__name__)
 
 
 class SessionLike(Protocol):
@@ -76,178 +76,6 @@ class SessionLike(Protocol):
     def close(self) -> None: ...
 
 
-class Job(StrEnum):
-    """What a lane was asked to do."""
-
-    SCAN = "scan"
-    READ = "read"  # files that go with a question
-    JUDGE = "judge"
-    LOAD = "load"
-    DRAFT = "draft"
-    REPLY = "reply"
-    ROOM = "room"  # in a full context
-    FETCH = "fetch"  # the starter model
-    HUB = "hub"
-    DOWNLOAD = "download"
-    TIDY = "tidy"
-    KEEP = "keep"  # chats
-    COUNT = "count"
-    NOTICE = "notice"  # of third parties
-    RELEASE = "release"  # a newer version
-    CARD = "card"
-    LIMIT = "limit"
-    CLOSE = "close"
-
-
-@dataclass(frozen=True)
-class _Moved:
-    job: Job
-    progress: Progress
-
-
-@dataclass(frozen=True)
-class _Finished:
-    job: Job
-    result: object
-
-
-@dataclass(frozen=True)
-class _Failed:
-    job: Job
-    reason: Reason
-
-
-@dataclass(frozen=True)
-class _Sampled:
-    value: object
-
-
-_Event = Chunk | _Moved | _Finished | _Failed | _Sampled
-
-
-class _Outbox:
-    """Events on their way to the GUI thread, in the order in which they were put."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._events: list[_Event] = []
-
-    def put(self, event: _Event) -> None:
-        with self._lock:
-            self._events.append(event)
-
-    def take(self) -> list[_Event]:
-        with self._lock:
-            events, self._events = self._events, []
-        return events
-
-
-@dataclass
-class _Order:
-    job: Job
-    task: Task
-    stop: threading.Event
-    done: bool = False
-
-
-class _Lane:
-    """One thread that does orders one after another; it starts with the first."""
-
-    def __init__(self, name: str, outbox: _Outbox) -> None:
-        self._outbox = outbox
-        self._queue: SimpleQueue[_Order | None] = SimpleQueue()
-        self._open: list[_Order] = []
-        # A daemon, so that a load that cannot be stopped never keeps the program from ending.
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-
-    def submit(self, job: Job, task: Task) -> None:
-        """Queue an order."""
-        if not self._thread.is_alive():
-            self._thread.start()
-        order = _Order(job, task, threading.Event())
-        self._open = [o for o in self._open if not o.done] + [order]
-        self._queue.put(order)
-
-    def stop(self) -> None:
-        """Ask the running order and all queued ones to end."""
-        for order in self._open:
-            order.stop.set()
-
-    def stop_running(self) -> None:
-        """Ask the running order to end, or the one about to run."""
-        running = next((order for order in self._open if not order.done), None)
-        if running is not None:
-            running.stop.set()
-
-    def stop_all(self, job: Job) -> None:
-        """Ask the running and queued orders of a kind to end."""
-        for order in self._open:
-            if order.job is job:
-                order.stop.set()
-
-    def close(self, seconds: float, last: Task | None = None, *, whole: bool = False) -> bool:
-        """End the thread, after `last`, and after all that is queued if `whole`; whether it ended
-        within `seconds`."""
-        if not self._thread.is_alive():
-            return True
-        if not whole:
-            self.stop()
-        if last is not None:
-            self._queue.put(_Order(Job.CLOSE, last, threading.Event()))
-        self._queue.put(None)
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
-
-    def _run(self) -> None:
-        while (order := self._queue.get()) is not None:
-            self._outbox.put(self._outcome(order))
-            order.done = True
-
-    def _outcome(self, order: _Order) -> _Finished | _Failed:
-        """Do the order. Nothing of an exception is kept: its frames would hold tensors."""
-        if order.stop.is_set():
-            return _Finished(order.job, None)
-        try:
-            result = order.task(
-                lambda progress: self._outbox.put(_Moved(order.job, progress)), order.stop.is_set
-            )
-        except Cancelled:
-            return _Finished(order.job, None)
-        except EngineError as error:
-            log.warning("%s: %s", order.job, error.reason.text)
-            return _Failed(order.job, error.reason)
-        except Exception as error:
-            log.error("%s failed\n%s", order.job, traceback.format_exc())
-            return _Failed(order.job, _unforeseen(error))
-        return _Finished(order.job, result)
-
-
-class _Sampler:
-    """A thread that reads `gauge` once a second until it is closed; what fails is left out."""
-
-    def __init__(self, gauge: Callable[[], object], outbox: _Outbox) -> None:
-        self._gauge, self._outbox = gauge, outbox
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
-        self._thread.start()
-
-    def close(self, seconds: float) -> bool:
-        """End the thread; whether it ended within `seconds`."""
-        self._end.set()
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
-
-    def _run(self) -> None:
-        while True:
-            try:
-                self._outbox.put(_Sampled(self._gauge()))
-            except Exception:
-                # a driver may go away and come back; the log need not fill with it
-                log.debug("the gauge failed", exc_info=True)
-            if self._end.wait(SAMPLE_MS / 1000):
-                return
-
-
 @contextlib.contextmanager
 def _kept_from_the_collector() -> Iterator[None]:
     """What is there at the end, torch and a model above all, is not looked through for garbage
@@ -259,15 +87,6 @@ def _kept_from_the_collector() -> Iterator[None]:
         yield
     finally:
         gc.freeze()
-
-
-def _unforeseen(error: Exception) -> Reason:
-    kind = type(error).__name__
-    return Reason(
-        "unforeseen",
-        "The program met an error it does not know: {kind}: {detail}",
-        {"kind": kind, "detail": str(error)[:300]},
-    )
 
 
 class Worker(QObject):
@@ -292,21 +111,21 @@ class Worker(QObject):
         super().__init__(parent)
         self._factory, self._online = session_factory, online
         self._session: SessionLike | None = None
-        self._outbox = _Outbox()
-        self._model = _Lane("model", self._outbox)
-        self._files = _Lane("files", self._outbox)
-        self._hub = _Lane("hub", self._outbox)
-        self._downloads = _Lane("downloads", self._outbox)
-        self._history = _Lane("history", self._outbox)
-        self._counting = _Lane("counting", self._outbox)
-        self._card = _Lane("card", self._outbox)
+        self._outbox = Outbox()
+        self._model = Lane("model", self._outbox)
+        self._files = Lane("files", self._outbox)
+        self._hub = Lane("hub", self._outbox)
+        self._downloads = Lane("downloads", self._outbox)
+        self._history = Lane("history", self._outbox)
+        self._counting = Lane("counting", self._outbox)
+        self._card = Lane("card", self._outbox)
         self._others = (self._files, self._hub, self._downloads, self._counting, self._card)
         self._pending = 0
         self._closed = self._ended = False
         self._timer = QTimer(self)
         self._timer.setInterval(FLUSH_MS)
         self._timer.timeout.connect(self.flush)
-        self._sampler: _Sampler | None = None
+        self._sampler: Sampler | None = None
         self._slow = QTimer(self)
         self._slow.setInterval(SAMPLE_MS)
         self._slow.timeout.connect(self.flush)
@@ -314,7 +133,7 @@ class Worker(QObject):
     def sample(self, gauge: Callable[[], object]) -> None:
         """Read `gauge` once a second from now on, in a thread of its own: `sampled`."""
         if self._sampler is None and not self._closed:
-            self._sampler = _Sampler(gauge, self._outbox)
+            self._sampler = Sampler(gauge, self._outbox)
             self._slow.start()
 
     def limit_context(self, tokens: int | None) -> None:
@@ -478,22 +297,22 @@ class Worker(QObject):
         if self._pending == 0:
             self._timer.stop()
 
-    def _tell(self, event: _Moved | _Finished | _Failed | _Sampled) -> None:
+    def _tell(self, event: Event) -> None:
         match event:
-            case _Sampled(value):
+            case Sampled(value):
                 self.sampled.emit(value)
-            case _Moved(job, progress):
+            case Moved(job, progress):
                 self.moved.emit(job, progress)
-            case _Finished(Job.CLOSE, _) | _Failed(Job.CLOSE, _):
+            case Finished(Job.CLOSE, _) | Failed(Job.CLOSE, _):
                 pass
-            case _Finished(job, result):
+            case Finished(job, result):
                 self._pending -= 1
                 self.finished.emit(job, result)
-            case _Failed(job, reason):
+            case Failed(job, reason):
                 self._pending -= 1
                 self.failed.emit(job, reason)
 
-    def _submit(self, lane: _Lane, job: Job, task: Task) -> None:
+    def _submit(self, lane: Lane, job: Job, task: Task) -> None:
         if self._ended or (self._closed and lane is not self._history):
             return
         self._pending += 1

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 from PySide6.QtCore import QObject, Signal
 
 from app.chats.conversation import ChatRecord, Hit, Unsent
+from app.lanes import Job
 from app.viewmodels.binding import Property
 from app.viewmodels.conversations import Conversations
 from app.viewmodels.history import History
-from app.worker import Job
 from engine.errors import EngineError
 
 NOW = datetime(2026, 11, 18, 12, 0).timestamp()

@@ -9,9 +9,10 @@ from importlib import metadata
 from PySide6.QtCore import QObject, Signal
 
 from app import notice, release, resources
+from app.lanes import Job, Report, Stopped
 from app.release import Place, Release
 from app.viewmodels.binding import Property
-from app.worker import Job, Report, Stopped, Worker
+from app.worker import Worker
 from engine.errors import Reason
 
 BUILDS = {"cuda": "CUDA", "hip": "ROCm", "xpu": "XPU"}

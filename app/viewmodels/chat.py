@@ -13,6 +13,7 @@ from typing import Any, Literal
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chats.conversation import Attachment, ChatRecord, Choices, Entry, Unsent, new_id
+from app.lanes import Job
 from app.viewmodels.alerts import Action, Alerts
 from app.viewmodels.binding import Property, Throttle
 from app.viewmodels.branch import Branch
@@ -20,7 +21,7 @@ from app.viewmodels.history import History
 from app.viewmodels.models import Models
 from app.viewmodels.overflow import Overflow, RoomMaker, overflow_of, shown, told
 from app.viewmodels.turns import Turn
-from app.worker import Job, Worker
+from app.worker import Worker
 from engine.api import Chunk, Finish, Message, RoundStats
 from engine.errors import Reason
 

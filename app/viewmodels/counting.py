@@ -10,9 +10,10 @@ from typing import Protocol
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app import paths
+from app.lanes import Job, Report, Stopped
 from app.viewmodels.binding import Property
 from app.viewmodels.models import Models
-from app.worker import Job, Report, Stopped, Worker
+from app.worker import Worker
 from engine.api import Loaded
 from engine.counting import Count, Counter, tokenizer_file
 

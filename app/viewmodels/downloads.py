@@ -14,11 +14,12 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from app import paths, places, resources
+from app.lanes import Job, Report, Stopped
 from app.places import Wanted
 from app.settings import Settings
 from app.viewmodels import words
 from app.viewmodels.binding import Property
-from app.worker import Job, Report, Stopped, Worker
+from app.worker import Worker
 from engine.api import Progress
 from engine.errors import Cancelled, Reason
 from engine.library import download

@@ -14,11 +14,12 @@ from typing import Literal
 from PySide6.QtCore import QObject, Signal
 
 from app import paths, places
+from app.lanes import Job
 from app.settings import Settings
 from app.viewmodels import words
 from app.viewmodels.binding import Property
 from app.viewmodels.models import Models
-from app.worker import Job, Worker
+from app.worker import Worker
 from engine.errors import Reason
 
 LOOKED_AT = 10_000  # names of a folder that are looked at to tell what it is

@@ -13,12 +13,13 @@ from PySide6.QtCore import QObject, Signal
 
 from app import gpu_addon, graphics, resources
 from app.graphics import Outlook, State
+from app.lanes import Job, Report, Stopped
 from app.settings import Settings
 from app.viewmodels import words
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Property
 from app.viewmodels.downloads import LOOK, Pace
-from app.worker import Job, Report, Stopped, Worker
+from app.worker import Worker
 from engine.api import Progress
 from engine.errors import Reason
 from engine.library.hub import Access

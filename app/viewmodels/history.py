@@ -13,7 +13,8 @@ from typing import Literal, Protocol
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chats.conversation import ChatRecord, Entry, Hit, Unsent
-from app.worker import Job, Worker
+from app.lanes import Job
+from app.worker import Worker
 from engine.errors import EngineError, Reason
 
 Form = Literal["markdown", "json"]

@@ -13,13 +13,14 @@ from PySide6.QtCore import QObject, Signal
 
 from app import paths, places, resources
 from app.hub_token import Source, Tokens
+from app.lanes import Job, Report, Stopped
 from app.places import Wanted
 from app.viewmodels import hub_words, words
 from app.viewmodels.binding import Property
 from app.viewmodels.downloads import LOCKED, Downloads
 from app.viewmodels.folders import Folders
 from app.viewmodels.rows import Row
-from app.worker import Job, Report, Stopped, Worker
+from app.worker import Worker
 from engine.api import Progress
 from engine.errors import EngineError, Reason
 from engine.library import hub, plan

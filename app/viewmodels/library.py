@@ -9,9 +9,10 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.lanes import Job, Task
 from app.viewmodels.rows import Drafts, Row, draft_rows, target_rows
 from app.viewmodels.shelf import Judgement, Known, Running, ShelfLike, Trial
-from app.worker import Job, Task, Worker
+from app.worker import Worker
 from engine.api import Kind, Loaded, ModelInfo, Precision
 from engine.fit import Fit
 from engine.library.scan import Entry

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.lanes import Job
 from app.mark import Mark
 from app.setting import Value
 from app.settings import Settings, changed
@@ -23,7 +24,7 @@ from app.viewmodels.precisions import Badge
 from app.viewmodels.rows import Row
 from app.viewmodels.shelf import ShelfLike, Trial
 from app.viewmodels.starter import Starter
-from app.worker import Job, Worker
+from app.worker import Worker
 from engine import measured
 from engine.api import Drafting, Loaded, Precision, Progress, Usage, Verification
 from engine.errors import Reason

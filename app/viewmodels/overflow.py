@@ -11,8 +11,9 @@ from typing import Literal
 from PySide6.QtCore import QCoreApplication, QObject, Signal
 
 from app.chats.conversation import Choices
+from app.lanes import Job, Stopped
 from app.viewmodels.turns import Turn
-from app.worker import Job, SessionLike, Stopped, Worker
+from app.worker import SessionLike, Worker
 from engine.api import Drafting, Message, Sampling
 from engine.errors import Cancelled, EngineError, Reason
 from engine.turns import oldest

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.lanes import Job
 from app.viewmodels import words
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Property
 from app.viewmodels.shelf import Offer, ShelfLike
-from app.worker import Job, Worker
+from app.worker import Worker
 from engine.api import Progress
 from engine.errors import Reason
 

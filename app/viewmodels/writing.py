@@ -14,10 +14,11 @@ from PySide6.QtCore import QCoreApplication, QObject, Signal
 
 from app import resources
 from app.chats.conversation import Attachment, Unsent
+from app.lanes import Job
 from app.viewmodels import text_files, words
 from app.viewmodels.binding import Property
 from app.viewmodels.text_files import Refusal
-from app.worker import Job, Worker
+from app.worker import Worker
 from engine.errors import Reason
 
 MAX_FILES = 20

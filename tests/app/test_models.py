@@ -8,9 +8,9 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app import paths, settings
+from app.lanes import Job
 from app.viewmodels.alerts import Action
 from app.viewmodels.shelf import Shelf
-from app.worker import Job
 from engine.api import Chunk, Progress
 from engine.errors import DownloadError, DraftRefused, LoadError, Reason
 from engine.guidance import Level

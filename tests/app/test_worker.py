@@ -7,7 +7,8 @@ import weakref
 
 import pytest
 
-from app.worker import Job, Worker
+from app.lanes import Job
+from app.worker import Worker
 from engine.api import Chunk, Drafting, Finish, Message, Sampling
 from engine.errors import LoadError, OutOfMemory
 from tests.fakes import TARGET, ScriptedSession, chunks_of

@@ -15,7 +15,8 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication
 
 from app import paths
-from app.worker import Job, SessionLike, Worker
+from app.lanes import Job
+from app.worker import SessionLike, Worker
 from engine.api import Chunk, Drafting, Message, Sampling
 from tests.fakes import GapMeter
 
