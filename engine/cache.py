@@ -4,7 +4,7 @@ The only file that knows transformers' caches (5.24: `crop` takes a negative cou
 layers keep more than their window only while they record).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,10 +45,12 @@ class Cache:
     what it was at the nearest length that `States` has of it, and the model is fed from there.
     """
 
+    has_running_state = False
+    _states: "Sequence[States]" = ()
+
     def __init__(self, config: "PreTrainedConfig", limit: int | None = None) -> None:
         """For a model of `config` that is never fed more than `limit` tokens."""
         self._config, self._limit = config, limit
-        self._states: list[States] = []
         self.empty()
 
     @property
@@ -90,12 +92,11 @@ class Cache:
                 DynamicSlidingWindowLayer.activate_past_recording(layer)
         running = [x for x in self._inner.layers if isinstance(x, LinearAttentionCacheLayerMixin)]
         self.has_running_state = bool(running)
-        self._states = []
         if families.is_rewindable(self._config.get_text_config(decoder=True).model_type):
             for layer in running:
                 layer.record_past = False
                 layer.states = States(layer)
-                self._states.append(layer.states)
+            self._states = [layer.states for layer in running]
 
     def crop_to(self, length: int) -> None:
         """Hold at most `length` tokens. What cannot be rewound so far is emptied instead."""
@@ -359,7 +360,6 @@ class BlockCache(Cache):
 
     def __init__(self, config: "PreTrainedConfig") -> None:
         self._config = config
-        self._states = []
         self.allotment = 0
         self.free()
 
