@@ -144,8 +144,9 @@ def test_rows_that_say_the_same_are_not_shown_again(qtbot, judged):
     assert (shown, drawn) == ([], [])
     free(program, 11)
     assert len(shown) == 1
-    place = program.window.sidebar.drafts.choices._rows.place(str(DRAFT))
-    assert drawn == [(place, place)]
+    rows = program.window.sidebar.drafts.choices._rows
+    places = [rows.place(str(draft)) for draft in (DRAFT, FOREIGN)]
+    assert drawn == [(place, place) for place in places]
 
 
 def test_the_verdict_is_for_the_chosen_context_and_precision(qtbot, judged):

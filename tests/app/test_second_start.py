@@ -189,7 +189,12 @@ def test_an_id_opens_that_chat_also_before_the_list_is_known(qtbot, program):
         with qtbot.waitSignal(program.chat.answered):
             program.chat.send(question)
     last = program.chat.chat_id
-    (first,) = [line.id for line in program.conversations.lines if line.id not in ("", last)]
+
+    def others():
+        return [line.id for line in program.conversations.lines if line.id not in ("", last)]
+
+    qtbot.waitUntil(lambda: len(others()) == 1)
+    (first,) = others()
     start.answer_call(program, first)
     qtbot.waitUntil(lambda: program.chat.chat_id == first)
     program.conversations._listed = False
