@@ -110,8 +110,8 @@ def differences(model, grid, *, seeds=(7,), prompt=PROMPT):
     return found
 
 
-FEW = [(0.0, "ngram", 3), (0.0, "half", 7), (0.0, "right", 4), (0.8, "half", 2), (0.8, "model", 3),
-       (0.8, "wrong", 4), (0.8, "right", 7)]  # fmt: skip
+FEW = [(0.0, "ngram", 3), (0.0, "half", 7), (1.0, "half", 2), (1.0, "model", 3),
+       (1.0, "wrong", 4), (1.0, "right", 7)]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", [*RUNNING, *WINDOWED, *MIXTURES])
@@ -121,10 +121,11 @@ def test_a_drafted_text_is_the_plain_one(target, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [*RUNNING, *WINDOWED, *MIXTURES])
-def test_it_is_with_every_draft_of_every_length(target, kind):
-    grid = list(itertools.product((0.0, 0.8), ("ngram", "model", "wrong", "right"), range(1, 8)))
-    grid += list(itertools.product((0.0, 0.8), ("half",), range(2, 8)))
-    assert differences(target(kind), grid, seeds=range(3)) == []
+def test_it_is_with_drafts_of_every_length(target, kind):
+    drafters = itertools.cycle(("ngram", "half", "model", "right", "wrong"))
+    lengths = (1, 4, 7, 2, 5, 3, 6)
+    grid = [(t, name, n) for t, name, n in zip((0.0, 1.0) * 7, drafters, lengths * 2, strict=False)]
+    assert differences(target(kind), grid, seeds=(3,)) == []
 
 
 @pytest.mark.slow
@@ -137,7 +138,7 @@ def test_it_is_in_every_family_that_is_said_to_be_rewindable(kind):
 def test_without_the_restore_the_text_is_another_one(target, kind, monkeypatch):
     """The negative control of all these tests."""
     monkeypatch.setattr(States, "restore", lambda *_: None)
-    assert differences(target(kind), [(0.0, "half", 7), (0.8, "wrong", 4)])
+    assert differences(target(kind), [(0.0, "half", 7), (1.0, "wrong", 4)])
     target(kind).cache.empty()
 
 
@@ -145,7 +146,7 @@ def test_without_the_restore_the_text_is_another_one(target, kind, monkeypatch):
 def test_a_round_with_drafts_and_then_one_without(target, kind):
     """vllm#39273: accept two, then draft nothing."""
     lengths = Turns(2, 0)
-    assert differences(target(kind), [(0.0, "right", lengths), (0.8, "half", lengths)]) == []
+    assert differences(target(kind), [(0.0, "right", lengths), (1.0, "half", lengths)]) == []
 
 
 @pytest.mark.parametrize("kind", [*RUNNING, *WINDOWED])
@@ -264,7 +265,7 @@ def way_of_a_chat(session, length=None):
     yield ids(reply(session, more, length))
     yield ids(reply(session, [Message("user", CHAT[0].content.replace("abd", "abX"))], length))
     yield ids(reply(session, CHAT, length, temperature=0.0))
-    for end in range(4, 12):
+    for end in (4, 7, 11):
         stop = session.target.tokenizer.decode(first[end - 1 : end + 1])
         if stop and "\ufffd" not in stop:
             chunks = reply(session, CHAT, length, stop=(stop,))
