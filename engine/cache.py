@@ -184,7 +184,8 @@ class States:
     """
 
     def __init__(self, layer: LinearAttentionCacheLayerMixin) -> None:
-        self._layer = layer
+        # not the layer, which holds this: what is dropped would live on until it is collected
+        self._held = layer.conv_states, layer.recurrent_states
         self.start = 0
         self._pass: dict[int, State] = {}
         self._kept: dict[int, State] = {}
@@ -208,12 +209,12 @@ class States:
         """Copy the state before `row` of this pass."""
         length = self.start + row
         if length and length not in self._pass:
-            self._pass[length] = [None if x is None else x.clone() for x in self._now()]
+            self._pass[length] = [None if x is None else x.clone() for x in self._all()]
 
     def restore(self, length: int) -> None:
         """Put the state back to what it was behind `length` tokens, a known length."""
         known = self._pass.get(length) or self._kept[length]
-        for held, then in zip(self._now(), known, strict=True):
+        for held, then in zip(self._all(), known, strict=True):
             if held is not None and then is not None:
                 held.copy_(then)
 
@@ -222,8 +223,8 @@ class States:
         for state in {id(x): x for x in (*self._pass.values(), *self._kept.values())}.values():
             yield from (x for x in state if x is not None)
 
-    def _now(self) -> State:
-        return [*self._layer.conv_states.values(), *self._layer.recurrent_states.values()]
+    def _all(self) -> State:
+        return [state for kind in self._held for state in kind.values()]
 
     def _thin(self) -> None:
         """Of too many, drop the one between the two that are nearest each other."""

@@ -5,6 +5,7 @@ Their matrices are scaled up, so that a state that was not put back shows in the
 
 import functools
 import itertools
+import weakref
 
 import pytest
 import torch
@@ -190,8 +191,10 @@ def test_as_many_copies_are_held_as_a_pass_has_rows_and_a_few(target):
         model.feed([5] * PREFILL_CHUNK)
         model.forward([7] * 5, rows=5)
         assert model.cache.nbytes <= one * (1 + KEPT_STATES + 5)
+    held = [weakref.ref(tensor) for tensor in model.cache._tensors()]
     model.cache.empty()
     assert model.cache.nbytes == 0
+    assert {tensor() for tensor in held} == {None}
 
 
 @pytest.mark.parametrize("kind", RUNNING)
