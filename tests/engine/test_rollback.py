@@ -10,6 +10,7 @@ import weakref
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
+from transformers.cache_utils import DynamicSlidingWindowLayer
 
 from engine import cache as module
 from engine.api import Drafting, Finish, Message, Sampling
@@ -139,6 +140,13 @@ def test_it_is_in_every_family_that_is_said_to_be_rewindable(kind):
 def test_without_the_restore_the_text_is_another_one(target, kind, monkeypatch):
     """The negative control of all these tests."""
     monkeypatch.setattr(States, "restore", lambda *_: None)
+    assert differences(target(kind), [(0.0, "half", 7), (1.0, "wrong", 4)])
+    target(kind).cache.empty()
+
+
+@pytest.mark.parametrize("kind", WINDOWED)
+def test_without_the_cut_a_window_gives_another_text(target, kind, monkeypatch):
+    monkeypatch.setattr(DynamicSlidingWindowLayer, "crop", lambda *_: None)
     assert differences(target(kind), [(0.0, "half", 7), (1.0, "wrong", 4)])
     target(kind).cache.empty()
 
