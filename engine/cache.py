@@ -4,7 +4,7 @@ The only file that knows transformers' caches (5.24: `crop` takes a negative cou
 layers keep more than their window only while they record).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from transformers.cache_utils import (
     LinearAttentionCacheLayerMixin,
 )
 
+from engine import families
 from engine.devices import release
 from engine.kernels.attention import BUCKET, NAME
 
@@ -28,15 +29,24 @@ if TYPE_CHECKING:
 REWINDABLE = 64
 # Positions that a window leaves behind before they are dropped: moving the rest has its price.
 KEPT_BEHIND = 512
+# Running states that are kept of a text, to go back to after an edit: so many copies, spread over
+# it. Going back further than the last pass costs feeding again what lies behind the nearest.
+KEPT_STATES = 4
 
 
 class Cache:
     """What a model has been fed: a prefix of the tokens, `length` of them.
 
+    `has_running_state`: a layer keeps a sum over all it was fed, which cannot be cut back.
+
     `crop_to` only notes the new length; the tensors are cut when the model next reads them. So
     rewinding twice in a row costs nothing, and a sliding window, which can take back no more
-    than its last pass, is cut once, by the sum.
+    than its last pass, is cut once, by the sum. A running state cannot be cut: it is put back to
+    what it was at the nearest length that `States` has of it, and the model is fed from there.
     """
+
+    has_running_state = False
+    _states: "Sequence[States]" = ()
 
     def __init__(self, config: "PreTrainedConfig", limit: int | None = None) -> None:
         """For a model of `config` that is never fed more than `limit` tokens."""
@@ -79,26 +89,44 @@ class Cache:
         self._held = 0
         for layer in self._inner.layers:
             if isinstance(layer, DynamicSlidingWindowLayer):
-                layer.activate_past_recording()
+                DynamicSlidingWindowLayer.activate_past_recording(layer)
+        running = [x for x in self._inner.layers if isinstance(x, LinearAttentionCacheLayerMixin)]
+        self.has_running_state = bool(running)
+        if families.is_rewindable(self._config.get_text_config(decoder=True).model_type):
+            for layer in running:
+                layer.record_past = False
+                layer.states = States(layer)
+            self._states = [layer.states for layer in running]
 
     def crop_to(self, length: int) -> None:
         """Hold at most `length` tokens. What cannot be rewound so far is emptied instead."""
         if length >= self._length:
             return
+        length = min([length, *(states.nearest(length) for states in self._states)])
         if length <= 0 or not self._can_rewind(self._held - length):
             self.empty()
         else:
             self._length = length
 
-    def opened(self) -> DynamicCache:
-        """The cache to hand to the model, cut to `length`."""
+    def opened(self, notes: int | None = None) -> DynamicCache:
+        """The cache to hand to the model, cut to `length`.
+
+        With `notes`, layers with a running state take the pass row by row, and can be put back to
+        before each of its last `notes` rows (`engine.mixers`). Otherwise they take it as the
+        network has it; then the length from which it starts is one to come back to later.
+        """
+        for states in self._states:
+            if self._held != self._length:
+                states.restore(self._length)
+            states.begin(self._length, notes)
         freed = False
         for layer in self._inner.layers:
-            if isinstance(layer, LinearAttentionCacheLayerMixin) or not layer.is_initialized:
+            kind = _attention(layer)
+            if kind is None or layer.keys is None:
                 continue
             surplus = layer.get_seq_length() - self._length
             if surplus > 0:
-                layer.crop(-surplus)
+                kind.crop(layer, -surplus)
             if isinstance(layer, DynamicSlidingWindowLayer):
                 _shorten(layer)
             if isinstance(layer, Buffers):
@@ -117,20 +145,15 @@ class Cache:
     def broke(self, tokens: int) -> None:
         """A pass over `tokens` tokens was broken off, some layers done and some not."""
         self._held = self._length + tokens
-        if self.has_running_state:
-            self.empty()
-
-    @property
-    def has_running_state(self) -> bool:
-        """Whether a layer keeps sums over all it was fed, which cannot be taken back."""
-        return any(isinstance(x, LinearAttentionCacheLayerMixin) for x in self._inner.layers)
+        if self.has_running_state and not (self._states and self._length):
+            self.empty()  # there is no state of before to put back
 
     def _can_rewind(self, tokens: int) -> bool:
         """Whether every layer can go back by `tokens` from what it holds at most.
 
         A windowed layer then still needs what lies in the window before.
         """
-        if self.has_running_state:
+        if self.has_running_state and not self._states:
             return False
         buffers = [x for x in self._inner.layers if isinstance(x, Buffers)]
         return all(x.reaches(self._held - tokens) for x in buffers) and all(
@@ -145,6 +168,75 @@ class Cache:
             for value in vars(layer).values():
                 parts: list[Any] = list(value.values()) if isinstance(value, dict) else [value]
                 yield from (p for p in parts if isinstance(p, torch.Tensor) and p.dim() > 1)
+        for states in self._states:
+            yield from states.tensors()
+
+
+State = list[torch.Tensor | None]
+
+
+class States:
+    """What a layer's running state was at earlier lengths of the text, as copies.
+
+    Of the last pass where it began and before its noted rows; of the passes before, some lengths
+    that lie apart. `start` is the length from which the last pass goes on; `notes`: how many of its
+    last rows are noted; None: it is not taken row by row.
+    """
+
+    def __init__(self, layer: LinearAttentionCacheLayerMixin) -> None:
+        # not the layer, which holds this: what is dropped would live on until it is collected
+        self._held = layer.conv_states, layer.recurrent_states
+        self.start = 0
+        self._pass: dict[int, State] = {}
+        self._kept: dict[int, State] = {}
+        self.notes: int | None = None
+
+    def nearest(self, length: int) -> int:
+        """The largest known length that is not above `length`; 0 without one."""
+        return max((x for x in (*self._pass, *self._kept) if x <= length), default=0)
+
+    def begin(self, length: int, notes: int | None) -> None:
+        """A pass starts behind `length` tokens."""
+        self.start, self.notes = length, notes
+        self._pass = {}
+        self._kept = {x: state for x, state in self._kept.items() if x <= length}
+        self.note(0)
+        if notes is None:
+            self._kept |= self._pass
+            self._thin()
+
+    def note(self, row: int) -> None:
+        """Copy the state before `row` of this pass."""
+        length = self.start + row
+        if length and length not in self._pass:
+            self._pass[length] = [None if x is None else x.clone() for x in self._all()]
+
+    def restore(self, length: int) -> None:
+        """Put the state back to what it was behind `length` tokens, a known length."""
+        known = self._pass.get(length) or self._kept[length]
+        for held, then in zip(self._all(), known, strict=True):
+            if held is not None and then is not None:
+                held.copy_(then)
+
+    def tensors(self) -> Iterator[torch.Tensor]:
+        """All copies."""
+        for state in {id(x): x for x in (*self._pass.values(), *self._kept.values())}.values():
+            yield from (x for x in state if x is not None)
+
+    def _all(self) -> State:
+        return [state for kind in self._held for state in kind.values()]
+
+    def _thin(self) -> None:
+        """Of too many, drop the one between the two that are nearest each other."""
+        if len(self._kept) > KEPT_STATES:
+            known = [0, *sorted(self._kept)]
+            apart = {b: c - a for a, b, c in zip(known, known[1:], known[2:], strict=False)}
+            del self._kept[min(apart, key=lambda length: apart[length])]
+
+
+def states_of(cache: DynamicCache | None, layer: int) -> States | None:
+    """Where a network's layer notes its running state; None where it is not asked to."""
+    return None if cache is None else getattr(cache.layers[layer], "states", None)
 
 
 class Buffers(CacheLayerMixin):  # type: ignore[misc]
@@ -310,7 +402,7 @@ class BlockCache(Cache):
         for layer in self._inner.layers:
             layer.grow()
 
-    def opened(self) -> DynamicCache:
+    def opened(self, notes: int | None = None) -> DynamicCache:
         self._room.length, self._room.rows = self._length, None
         return self._inner
 
@@ -394,6 +486,14 @@ def _in_buffers(layer: CacheLayerMixin, limit: int | None) -> CacheLayerMixin:
     if type(layer) is DynamicSlidingWindowLayer:
         return Buffers(layer.sliding_window)
     return layer
+
+
+def _attention(layer: CacheLayerMixin) -> "type[CacheLayerMixin] | None":
+    """What the keys and values of `layer` are cut by; some have a running state beside them."""
+    kinds = (DynamicSlidingWindowLayer, DynamicLayer)
+    if isinstance(layer, LinearAttentionCacheLayerMixin):
+        return next((kind for kind in kinds if isinstance(layer, kind)), None)
+    return type(layer)
 
 
 def _stored(layer: DynamicSlidingWindowLayer) -> int:

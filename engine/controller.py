@@ -152,8 +152,10 @@ class Automatic:
     def _costs(self) -> list[float]:
         """Seconds of a round for a drafter that is up to date, by draft length from 0 on.
 
-        Verifying a length not timed of late lies between its neighbours. It is never taken to be
-        faster than a plain step, which may have been timed while the machine was busier.
+        Verifying a length not timed of late lies between its neighbours; beyond the longest timed
+        each further row costs what one did up to there, which with a mixture of experts is much.
+        It is never taken to be faster than a plain step, which may have been timed while the
+        machine was busier.
         """
         plain, draft = median_low(self._step), median_low(self._draft)
         timed: defaultdict[int, list[float]] = defaultdict(list)
@@ -161,6 +163,9 @@ class Automatic:
             timed[stats.drafted].append(stats.verify_seconds)
         known = {0: plain} | {k: median_low(t) for k, t in timed.items() if len(t) >= FIRST}
         lengths = range(self._longest + 1)
+        last = max(known)
+        if last:
+            known[lengths[-1]] = known[last] + (known[last] - plain) / last * (lengths[-1] - last)
         verify = np.interp(lengths, list(known), list(known.values())).tolist()
         return [plain] + [k * draft + max(plain, verify[k]) for k in lengths[1:]]
 

@@ -24,6 +24,19 @@ RECURRENT = (
 )  # fmt: skip
 RECURRENT_EXACTLY = ("minimax",)  # its successors minimax_m2 and on are pure attention
 
+# Those whose state can be put back to what it was, as transformers 5.24 has them: it lies in the
+# cache alone, and a layer takes (hidden_states, cache, ...). Tried with tiny models
+# (tests/engine/test_rollback.py).
+REWINDABLE = frozenset({
+    "bailing_hybrid", "bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba",
+    "kimi_linear", "lfm2", "lfm2_moe", "lfm3", "mamba", "mamba2", "nemotron_h", "olmo_hybrid",
+    "qwen3_5", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next", "zamba2",
+})  # fmt: skip
+
+# Of these a chunk starts from nothing in transformers 5.24, whatever came before: only a single row
+# goes on from a state.
+FORGETTING = frozenset({"falcon_mamba", "jamba", "mamba"})
+
 LAYER_LISTS = ("layer_types", "layers_block_type", "block_types")
 RECURRENT_LAYER = re.compile(r"linear|conv|mamba|recurrent|hybrid|ssm|delta|lstm|rwkv")
 RECURRENT_GGUF_KEY = re.compile(r"\.(ssm|wkv|shortconv)\.")
@@ -178,6 +191,16 @@ def is_recurrent(model_type: str, config: Mapping[str, Any]) -> bool:
     """Whether a model keeps a running state: by its family or by the kinds of its layers."""
     kinds = (kind for key in LAYER_LISTS for kind in names(config.get(key)))
     return _recurrent_family(model_type) or any(RECURRENT_LAYER.search(kind) for kind in kinds)
+
+
+def is_rewindable(model_type: str) -> bool:
+    """Whether a model with a running state can be drafted for: it can be put back."""
+    return model_type in REWINDABLE
+
+
+def forgets(model_type: str) -> bool:
+    """Whether a chunk of tokens is computed as if nothing came before it."""
+    return model_type in FORGETTING
 
 
 def is_recurrent_gguf(architecture: str, keys: Iterable[str]) -> bool:

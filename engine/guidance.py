@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from engine import families
 from engine.api import Kind, ModelInfo
 from engine.errors import Reason
 from engine.vocabulary import Difference
@@ -77,10 +78,11 @@ def judge_pair(
 def drafting_refusal(target: ModelInfo) -> Reason | None:
     """Why nothing can draft for `target`, or None.
 
-    A running state holds all tokens it was fed, rejected ones too, and cannot be cut back
-    (case RBK-1).
+    A running state holds all tokens it was fed, rejected ones too. In some families it can be put
+    back to what it was (case RBK-1).
     """
-    return RECURRENT_TARGET if target.recurrent else None
+    rewindable = target.format == "safetensors" and families.is_rewindable(target.architecture)
+    return RECURRENT_TARGET if target.recurrent and not rewindable else None
 
 
 def draft_refusal(draft: ModelInfo) -> Reason | None:

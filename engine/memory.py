@@ -19,6 +19,9 @@ PACKED_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 ROW_BYTES = 8  # the scale of a row of int8, as torch keeps it
 # As engine.cache and engine.kernels.attention have them, which this file may not import: torch.
 BUCKET, KEPT_BEHIND = 128, 512
+# A running state as it is, as it was at 4 earlier lengths (engine.cache.KEPT_STATES), and before
+# each row of a round of 4 drafts.
+STATES = 1 + 4 + 5
 INT4_GROUP, GROUP_BYTES = 64, 4  # numbers that share a scale and a zero point; bytes of the two
 
 
@@ -121,14 +124,16 @@ def cache_bytes(info: ModelInfo, context: int, element: int, device: str) -> int
     The sum over layers of width x tokens kept, a width being 2 x kv_heads x head_dim, or rank +
     rotary size where a latent is kept (desktop.md 7). A layer with a window keeps more than the
     window, as this engine holds it (`engine.cache`): on a CPU what a rewind may need, in whole
-    buckets and dropped several at a time; on CUDA, where a block's shape may not change, all.
+    buckets and dropped several at a time; on CUDA, where a block's shape may not change, all. A
+    running state has one size at any length, and copies to go back to.
     """
     if info.cache_widths is None or info.cache_windows is None:
         return None
     layers = zip(info.cache_widths, info.cache_windows, strict=True)
     fixed, wide = info.cache_fixed or (0, 0)
     tokens = sum(width * _kept(context, window, device) for width, window in layers)
-    return element * (tokens + fixed) + 4 * wide
+    copies = STATES if families.is_rewindable(info.architecture) else 1
+    return element * tokens + copies * (element * fixed + 4 * wide)
 
 
 def _kept(context: int, window: int, device: str) -> int:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from engine import families
 from engine.cache import Cache
 from engine.errors import Cancelled, Reason
 from engine.kernels.attention import NAME
 from engine.kernels.network import kernels, release
-from engine.runner import AnyRows, Blocks, Runner
+from engine.runner import AnyRows, Blocks, Runner, Stateful
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -27,7 +28,7 @@ class LanguageModel:
         self.network = network
         self.context = context
         self.device = network.device
-        self.runner: Runner = AnyRows(network, context)
+        self.runner = self._runner()
         self.stopped: Callable[[], bool] = lambda: False
         output: Any = network.get_output_embeddings()
         self.vocab_size = int(output.out_features)
@@ -55,7 +56,7 @@ class LanguageModel:
         if yes:
             self.runner = Blocks(self.network, self.context, self._check_stop)
         else:
-            self.runner = AnyRows(self.network, self.context)
+            self.runner = self._runner()
 
     @property
     def attends(self) -> bool:
@@ -98,6 +99,12 @@ class LanguageModel:
         of `total` tokens with these `answers` were fed anew.
         """
         self.runner.rewind(length, total, answers)
+
+    def _runner(self) -> Runner:
+        """The ordinary way to compute it."""
+        if families.is_rewindable(self.network.config.get_text_config(decoder=True).model_type):
+            return Stateful(self.network, self.context)
+        return AnyRows(self.network, self.context)
 
     def _check_stop(self, *_: Any) -> None:
         if self.stopped():

@@ -14,6 +14,7 @@ from engine.cache import BlockCache, Cache
 from engine.errors import Reason
 from engine.kernels import graphs
 from engine.kernels.graphs import BLOCK, Graphs, bucket_of
+from engine.mixers import take_rows
 from engine.roles import PREFILL_CHUNK, Role, next_border, roles, unchanged
 
 if TYPE_CHECKING:
@@ -93,6 +94,52 @@ class AnyRows:
 
     def _pass(self, tokens: Sequence[int], rows: int) -> torch.Tensor:
         return run(self._network, self.cache, tokens, rows)
+
+
+class Stateful(AnyRows):
+    """Prompts in chunks; in answers a running state is computed row by row, all else at once.
+
+    A state summed over a chunk is not, to the bit, the one summed row by row. And row by row it
+    can be noted before each, so that what a round rejects is taken back without feeding again.
+    """
+
+    by_role = True
+
+    def __init__(self, network: "PreTrainedModel", context: int) -> None:
+        super().__init__(network, context)
+        take_rows(network)
+        self._held: list[Role] = []
+
+    def feed(self, tokens: Sequence[int], answers: Sequence[range] = ()) -> None:
+        start = self.cache.length
+        done = 0
+        for role, group in groupby(roles(start, start + len(tokens), answers)):
+            part = tokens[done : done + len(list(group))]
+            if role is None:
+                self._answer(part)
+            else:
+                self._held[self.cache.length :] = [role] * len(part)
+                self._pass(part, rows=1)
+            done += len(part)
+
+    def forward(self, tokens: Sequence[int], rows: int) -> torch.Tensor:
+        last = max(rows, 1)
+        if len(tokens) > max(PREFILL_CHUNK, last):
+            self._answer(tokens[: len(tokens) - last])
+            tokens = tokens[len(tokens) - last :]
+        return self._rows(tokens, last, notes=last)
+
+    def rewind(self, length: int, total: int, answers: Sequence[range]) -> None:
+        held = self._held[: min(length, self.cache.length)]
+        self.cache.crop_to(unchanged(held, roles(0, total, answers)))
+
+    def _answer(self, tokens: Sequence[int]) -> None:
+        for start in range(0, len(tokens), PREFILL_CHUNK):
+            self._rows(tokens[start : start + PREFILL_CHUNK], 1, notes=0)
+
+    def _rows(self, tokens: Sequence[int], rows: int, notes: int) -> torch.Tensor:
+        self._held[self.cache.length :] = [None] * len(tokens)
+        return run(self._network, self.cache, tokens, rows, notes)
 
 
 class Blocks:
@@ -201,11 +248,24 @@ class Blocks:
 
 
 @torch.inference_mode()
-def run(network: "PreTrainedModel", cache: Cache, tokens: Sequence[int], rows: int) -> torch.Tensor:
-    """One pass of `network` over `tokens`; the logits of the last `rows`, [rows, vocab]."""
+def run(
+    network: "PreTrainedModel",
+    cache: Cache,
+    tokens: Sequence[int],
+    rows: int,
+    notes: int | None = None,
+) -> torch.Tensor:
+    """One pass of `network` over `tokens`; the logits of the last `rows`, [rows, vocab].
+
+    `notes`: as `Cache.opened` has it.
+    """
     ids = torch.tensor([tokens], dtype=torch.long, device=network.device)
+    more = {}
+    if cache.has_running_state:  # Bamba counts every pass from 0 when it is not told
+        more["position_ids"] = cache.length + torch.arange(len(tokens), device=network.device)[None]
     try:
-        out = network(input_ids=ids, cache=cache.opened(), use_cache=True, logits_to_keep=rows)
+        opened = cache.opened(notes)
+        out = network(input_ids=ids, cache=opened, use_cache=True, logits_to_keep=rows, **more)
     except BaseException:
         cache.broke(len(tokens))
         raise

@@ -125,6 +125,9 @@ _LATENT = {"num_key_value_heads": 4, "head_dim": 16, "q_lora_rank": 64}
 _HALF_LINEAR = {"layer_types": ["linear_attention", "full_attention"] * 2}
 _HALF_WINDOWS = {"layer_types": ["sliding_attention", "full_attention"] * 2}
 _HALF_CONV = {"layer_types": ["conv", "full_attention"] * 2}
+_KIMI = {"num_key_value_heads": 4, "linear_head_dim": 16, "linear_num_heads": 4}
+_ZAMBA = {"num_key_value_heads": 4, "mamba_d_state": 16, "chunk_size": 32}
+_NEMOTRON = {"ssm_state_size": 16, "n_groups": 1, "chunk_size": 32}
 _ROTARY = {"rotary_dim": 16}
 _IMAGES = {
     **{"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2},
@@ -136,7 +139,10 @@ TINY_OF: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("axk1", "axk2", "deepseek_v2", "deepseek_v3", "deepseek_v32"), _LATENT),
     **dict.fromkeys(("glm4_moe_lite", "glm_moe_dsa", "minicpm3", "sarvam_mla", "youtu"), _LATENT),
     **dict.fromkeys(("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"), _HALF_LINEAR),
-    **dict.fromkeys(("olmo_hybrid", "bailing_hybrid", "qwen3_5", "qwen3_5_moe"), _HALF_LINEAR),
+    **dict.fromkeys(("olmo_hybrid", "qwen3_5", "qwen3_5_moe"), _HALF_LINEAR),
+    "bailing_hybrid": {**_HALF_LINEAR, "num_key_value_heads": 4},
+    "kimi_linear": {**_HALF_LINEAR, **_KIMI},
+    "zamba2": {"layers_block_type": ["linear_attention", "hybrid"] * 2, **_ZAMBA},
     **dict.fromkeys(("codegen", "gptj"), _ROTARY),
     **dict.fromkeys(("gemma4", "gemma4_text", "gemma4_unified_text"), _GEMMA4),
     "gemma3": {**_HALF_WINDOWS, "vision_config": _IMAGES, "mm_tokens_per_image": 4},
@@ -146,6 +152,7 @@ TINY_OF: dict[str, dict[str, Any]] = {
     "granitemoehybrid": {"layer_types": ["mamba", "attention"] * 2},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2},
     "mamba2": {"num_heads": 8, "state_size": 16, "n_groups": 1, "chunk_size": 32},
+    "nemotron_h": {"mamba_num_heads": 8, "mamba_head_dim": 32, **_NEMOTRON},
 }
 
 

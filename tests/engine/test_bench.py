@@ -298,11 +298,11 @@ def test_a_draft_of_another_vocabulary_is_translated_and_left_out_of_transformer
     assert any("other has another vocabulary" in line for line in said)
 
 
-def test_nothing_is_drafted_for_a_model_with_a_running_state(folders, tmp_path):
+def test_nothing_is_drafted_for_a_state_that_cannot_be_put_back(folders, tmp_path):
     """RBK-1."""
     from tests.engine.test_session import RECURRENT
 
-    model = write_model(tmp_path / "model", config=RECURRENT["lfm2"])
+    model = write_model(tmp_path / "model", config=RECURRENT)
     with pytest.raises(DraftRefused, match="running state"):
         compare(plan(folders, model=model, drafts=["ngram"]))
     assert len(compare(plan(folders, model=model, drafts=["none"])).rows) == 1

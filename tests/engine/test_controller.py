@@ -327,3 +327,12 @@ def test_what_was_never_judged_decides_nothing(right):
         decided.append(lengths)
     assert decided[0] == decided[1] == decided[2]
     assert {0, 1, 2} <= set(decided[0])
+
+
+def test_rows_that_were_never_timed_are_not_taken_to_be_free():
+    """A mixture of experts reads more weights with each row: long drafts are hardly tried."""
+    lengths = []
+    for seed in SEEDS:
+        world = World(right=0.6, row=0.03, draft=0.002, seed=seed)
+        lengths += [stats.drafted for _, stats in world.answer(Automatic(8), tokens=400)[12:]]
+    assert sum(length > 5 for length in lengths) < len(lengths) / 50

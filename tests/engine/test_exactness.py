@@ -19,6 +19,7 @@ from engine.kernels import attention, decoder, linear
 from engine.kernels.attention import BUCKET, NAME
 from engine.loading import load
 from engine.model import LanguageModel
+from engine.runner import AnyRows
 from engine.session import Session
 from engine.verify import Draft
 from tests.families import FAMILIES
@@ -28,7 +29,7 @@ from tests.tiny import Adversary, language_model, plain, policy, run
 REPOSITORY = Path(__file__).parents[2]
 PRECISIONS = ("fp32", "bf16", "fp16", "int8", "int4")
 RECURRENT = ("mamba2", "lfm2", "qwen3_next")
-# Not these: experts of a layout that ours do not know, and states that cannot be fed in parts.
+# Not these: experts of a layout that ours do not know, and what has tests of its own.
 EXACT = [family for family in FAMILIES if family not in ("gpt_oss", *RECURRENT)]
 # Nearly every precision, and families that differ in more than their names.
 FEW = [
@@ -128,11 +129,20 @@ def test_with_any_draft_of_any_length(loaded, family, precision):
 
 
 @pytest.mark.parametrize("family", RECURRENT)
-def test_a_running_state_is_never_called_exact(loaded, family):
-    """By luck a check of a few rows may pass."""
+def test_a_running_state_is_exact_too(loaded, family):
     opened = loaded(family, "int8")
-    assert not opened.loaded.bit_exact
+    assert opened.loaded.bit_exact
     assert opened.loaded.notes == ()
+    same_with_every_draft(
+        opened.model, [(0.0, "ngram", 3), (0.8, "faulty", 5), (0.8, "rubbish", 3)]
+    )
+
+
+def test_a_state_that_cannot_be_put_back_is_never_called_exact(loaded):
+    """By luck a check of a few rows may pass."""
+    opened = loaded("mamba2", "fp32")
+    opened.model.runner = AnyRows(opened.model.network, opened.model.context)
+    assert not check(opened.model)
 
 
 def test_experts_of_another_layout_run_and_are_not_called_exact(loaded):

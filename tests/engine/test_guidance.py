@@ -112,13 +112,17 @@ def test_recurrent_models_neither_draft_nor_are_drafted_for(target, draft, code)
     assert (verdict.level, verdict.reason.code) == (Level.REFUSED, code)
 
 
-def test_nothing_drafts_for_a_recurrent_target_in_one_line(tmp_path):
-    for model_type in ("mamba2", "lfm2", "qwen3_next"):
-        reason = drafting_refusal(inspect(write_bare(tmp_path / model_type, model_type=model_type)))
+def test_nothing_drafts_for_a_state_that_cannot_be_put_back_in_one_line(tmp_path):
+    for model_type in ("recurrent_gemma", "rwkv", "something_mamba"):
+        layers = {"layer_types": ["mamba"]}
+        reason = drafting_refusal(
+            inspect(write_bare(tmp_path / model_type, model_type=model_type, **layers))
+        )
         assert reason.text == (
             "This model keeps a running state that cannot be rewound, so drafting is off for it."
         )
-    assert drafting_refusal(inspect(write_bare(tmp_path / "llama"))) is None
+    for model_type in ("llama", "mamba2", "lfm2", "qwen3_next", "qwen3_5_text"):
+        assert drafting_refusal(inspect(write_bare(tmp_path / "x", model_type=model_type))) is None
 
 
 # VOC-1 and VOC-2, from folders to verdict

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from engine.api import ModelInfo
+from engine.cache import KEPT_STATES
 from engine.library.inspect import inspect
-from engine.memory import cache_bytes, cache_precision, estimate, weight_bytes
+from engine.memory import STATES, cache_bytes, cache_precision, estimate, weight_bytes
 from tests.folders import tiny_config, write_bare, write_model
 
 MIB = 2**20
@@ -61,6 +62,16 @@ def test_a_tied_output_matrix_counts_once_but_where_it_is_packed(precision):
 def test_a_window_holds_no_more_than_itself():
     assert cache_bytes(SMALL, 10, 2, "mps") == 2 * (64 * 10 + 64 * 10)
     assert cache_bytes(SMALL, 100, 2, "mps") == 2 * (64 * 100 + 64 * 16)
+
+
+def test_a_running_state_is_counted_with_its_copies():
+    state = replace(SMALL, architecture="lfm2", cache_widths=(64, 0), cache_windows=(0, 0))
+    state = replace(state, cache_fixed=(30, 20))
+    assert STATES == 1 + KEPT_STATES + 5
+    for context in (10, 1000):
+        found = cache_bytes(state, context, 2, "mps")
+        assert found == 2 * 64 * context + STATES * (2 * 30 + 4 * 20)
+    assert cache_bytes(replace(state, architecture="rwkv"), 10, 2, "mps") == 2 * 640 + 60 + 80
 
 
 def test_keys_and_values_stay_in_32_bits_on_a_cpu_and_that_is_said():

@@ -10,6 +10,7 @@ CARDS = (8, 12, 16, 24)  # GiB, all of it free
 CONTEXT = 8192
 # At 16 bits with 8,192 tokens: n(o), t(ight), f(its). In GiB: 2 bytes a parameter, keys and values
 # (of every layer in full: a fixed block needs them so), 0.54 of the device's own, 0.02 of work.
+# Running states count ten times: as they are, and copies to go back to.
 VERDICTS = {
     "llama-3.1-8b": "nnnf",  # 14.96 + 1.00
     "llama-3.2-1b": "ffff",  # 2.30 + 0.25
@@ -21,7 +22,7 @@ VERDICTS = {
     "gemma-3-12b": "nnnn",  # 22.70 + 3.00
     "gemma-4-e4b": "nnff",  # 13.90 + 0.44
     "gemma-4-31b": "nnnn",  # 58.25
-    "qwen3.5-4b": "nfff",  # 7.83 + 0.25 and 0.05 of running states
+    "qwen3.5-4b": "nfff",  # 7.83 + 0.25 and 10 x 0.05 of states
     "qwen3-next-80b-a3b": "nnnn",  # 148.41
     "deepseek-v3": "nnnn",  # 1249.88
     "deepseek-v2-lite": "nnnn",  # 29.26
@@ -31,8 +32,8 @@ VERDICTS = {
     "mistral-7b-v0.3": "nnff",  # 13.50 + 1.00
     "mixtral-8x7b": "nnnn",  # 86.99
     "olmoe-1b-7b": "nnff",  # 12.89 + 1.00
-    "mamba-codestral-7b": "nnff",  # 13.57 + 0.26 of states
-    "falcon-mamba-7b": "nnff",  # 13.55 + 0.04 of states
+    "mamba-codestral-7b": "nnnf",  # 13.57 + 10 x 0.25 of states: 16.68 with the 0.56
+    "falcon-mamba-7b": "nnff",  # 13.55 + 10 x 0.04 of states
     "smollm2-135m": "ffff",  # 0.25 + 0.18
     "glm-4-9b-0414": "nnnf",  # 17.51 + 0.31
 }
