@@ -105,7 +105,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def _add_chat(chat: argparse.ArgumentParser) -> None:
     add_model(chat)
-    chat.add_argument("--draft", default="none", metavar="NAME", help="none, ngram or a model")
+    chat.add_argument(
+        "--draft", default="none", metavar="NAME", help="none, ngram, suffix or a model"
+    )
     chat.add_argument(
         "--draft-length",
         type=draft_length,
@@ -210,6 +212,7 @@ def _chat(arguments: argparse.Namespace) -> int:
     import resources
     from app import paths
     from engine.api import Message
+    from engine.past import Past
     from engine.session import Session
 
     path = find_model(arguments.model)
@@ -217,7 +220,11 @@ def _chat(arguments: argparse.Namespace) -> int:
     system = [Message("system", arguments.system)] if arguments.system else []
     line = ProgressLine()
     with stop_flag() as stopped:
-        session = Session(paths.cache_folder(), sample=resources.read_text("sample.txt"))
+        session = Session(
+            paths.cache_folder(),
+            sample=resources.read_text("sample.txt"),
+            past=Past(paths.past_folder()),
+        )
         try:
             session.load_target(
                 path,

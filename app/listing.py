@@ -148,6 +148,7 @@ def _asked(arguments: argparse.Namespace) -> "tuple[Pair, list[Room]]":
     from engine.devices import likely, rooms
     from engine.fit import USUAL_CONTEXT, Pair
     from engine.library.inspect import inspect
+    from engine.measured import WITHOUT_MODEL
 
     path = find_model(arguments.target, arguments.models)
     target = inspect(path)
@@ -155,7 +156,7 @@ def _asked(arguments: argparse.Namespace) -> "tuple[Pair, list[Room]]":
     precision = _precision(arguments.precision, device)
     context = arguments.context or min(target.context or USUAL_CONTEXT, USUAL_CONTEXT)
     draft = None
-    if arguments.draft not in (None, "none", "ngram"):
+    if arguments.draft is not None and arguments.draft not in WITHOUT_MODEL:
         folders = [*arguments.models, *_beside(arguments.target, path)]
         draft = inspect(find_model(arguments.draft, folders))
     pair = Pair(target, precision, context, draft, arguments.draft_precision or precision)
@@ -172,11 +173,12 @@ def _beside(named: str, target: Path) -> list[Path]:
 def _caveats(arguments: argparse.Namespace, pair: "Pair", cards: "list[Room]") -> list[str]:
     """Sentences on what the bytes do not tell: why the pair could not run, or not so long."""
     from engine import guidance
+    from engine.measured import LOOKUPS
 
     refusal = _refusal(pair.target, pair, cards)
     if refusal is None and pair.draft is not None:
         refusal = _refusal(pair.draft, pair, cards)
-    elif refusal is None and arguments.draft == "ngram":
+    elif refusal is None and arguments.draft in LOOKUPS:
         reason = guidance.drafting_refusal(pair.target)
         refusal = None if reason is None else reason.text
     if refusal is not None:

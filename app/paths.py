@@ -78,6 +78,11 @@ def measured_file() -> Path:
     return data_folder() / "measured.json"
 
 
+def past_folder() -> Path:
+    """What drafters learn of answers."""
+    return data_folder() / "past"
+
+
 def ensure(folder: Path) -> Path:
     """`folder`, created when missing and readable by its owner only."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

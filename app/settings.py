@@ -29,15 +29,15 @@ Overflow = Literal["ask", "drop", "summarise", "stop"]
 
 @dataclass(frozen=True)
 class Settings:
-    """`target` and the values of `drafts` are paths or "none" and "ngram"; `draft_length` None
-    is automatic; `drafts` has the last draft of each target. `precisions` has those chosen for a
-    target, by its path; the others are automatic. `draft_precisions` likewise for a draft; the
-    others have their target's. `contexts` has the length of the context in tokens that was chosen
-    for a target. `speeds`: tokens per second without a draft, as last measured, by
-    a model's path and its precision. `folders`: where models are looked for beside the usual
-    places; `store`: the one of them into which downloads go, None for our own. `sidebar` and
-    `chats` are None where the width of the window decides. `card_declined`: the graphics card's
-    add-on is pointed at no more."""
+    """`target` is a path, and so are the values of `drafts` where they are not of
+    `measured.WITHOUT_MODEL`; `draft_length` None is automatic; `drafts` has the last draft of each
+    target. `precisions` has those chosen for a target, by its path; the others are automatic.
+    `draft_precisions` likewise for a draft; the others have their target's. `contexts` has the
+    length of the context in tokens that was chosen for a target. `speeds`: tokens per second
+    without a draft, as last measured, by a model's path and its precision. `folders`: where models
+    are looked for beside the usual places; `store`: the one of them into which downloads go, None
+    for our own. `sidebar` and `chats` are None where the width of the window decides.
+    `card_declined`: the graphics card's add-on is pointed at no more."""
 
     theme: Theme = field(
         default="system",

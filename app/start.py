@@ -50,6 +50,7 @@ from engine.errors import EngineError, Reason
 from engine.fit import Room
 from engine.library.hub import Access, require_online
 from engine.library.index import Index
+from engine.past import Past
 
 APP_ID = "slipstream"
 LOG_NAME = "slipstream.log"
@@ -101,8 +102,9 @@ def build(
     resources.speak(app, kept.language)
     appearance = Appearance(app, kept)
     app.setWindowIcon(QIcon(resources.pixmap("mark", resources.colour("accent"), 64)))
+    past = Past(paths.past_folder())
     worker = Worker(
-        session_factory or _session,
+        session_factory or partial(_session, past),
         app,
         lambda: online(models),
     )
@@ -136,7 +138,7 @@ def build(
     watch = _Watch()
     models.loaded_changed.connect(watch.follow)
     worker.sample(watch)
-    history = History(worker, _store, app)
+    history = History(worker, partial(_store, past), app)
     chat = Chat(worker, models, alerts, history, app)
     conversations = Conversations(history, chat, parent=app)
     writing = Writing(worker, Counting(worker, models, parent=app), app)
@@ -369,18 +371,18 @@ def _application(argv: Sequence[str]) -> QApplication:
     return app
 
 
-def _store() -> StoreLike:
+def _store(past: Past) -> StoreLike:
     """Called in the history lane."""
     paths.ensure(paths.data_folder())
-    return Store(paths.history_file())
+    return Store(paths.history_file(), past=past)
 
 
-def _session() -> SessionLike:
+def _session(past: Past) -> SessionLike:
     """The real session. Called in the model lane, where torch may be imported."""
     from engine.session import Session
 
     sample = resources.sample_text()
-    return Session(paths.ensure(paths.cache_folder()), sample=sample)
+    return Session(paths.ensure(paths.cache_folder()), sample=sample, past=past)
 
 
 def _shelf(kept: settings.Settings) -> Shelf:

@@ -41,6 +41,7 @@ from app.widgets.first_run import FirstRun, scrolled
 from app.widgets.gpu import GpuSection
 from app.widgets.header import Header
 from app.widgets.hub import HubDialog
+from app.widgets.learned import LearnedSection
 from app.widgets.settings_dialog import SettingsDialog
 from app.widgets.shortcuts import ShortcutSheet
 from app.widgets.sidebar import Sidebar
@@ -134,6 +135,8 @@ class Window(QWidget):
         made.changed.connect(self.set)
         made.about_asked.connect(lambda: self.about.open_up())
         self.gpu = GpuSection(self._parts.gpu)
+        self.learned = LearnedSection(self._parts.conversations)
+        made.add(self.learned)
         made.add(self.gpu)
         self.dialog_made.emit("settings", made)
         return made

@@ -66,6 +66,7 @@ class SessionLike(Protocol):
         drafting: Drafting,
         *,
         resume: bool,
+        chat: str | None,
         stopped: Stopped,
     ) -> Iterator[Chunk]: ...
 
@@ -155,8 +156,8 @@ class Worker(QObject):
         self._submit(self._model, Job.LOAD, task)
 
     def choose_draft(self, choice: str | Path, precision: Precision | None = None) -> None:
-        """Draft with "none", "ngram" or the model at a path, in the target's precision where none
-        is given; finishes with the choice."""
+        """Draft with one of `measured.WITHOUT_MODEL` or the model at a path, in the target's
+        precision where none is given; finishes with the choice."""
 
         def task(report: Report, stopped: Stopped) -> str | Path:
             with _kept_from_the_collector():
@@ -174,13 +175,14 @@ class Worker(QObject):
         drafting: Drafting,
         *,
         resume: bool = False,
+        chat: str | None = None,
     ) -> None:
         """Answer the conversation, or go on with the answer that it ends with: `pieces`, then
-        finished."""
+        finished. `chat` is the id of the chat that it is kept as."""
 
         def task(_: Report, stopped: Stopped) -> None:
             for chunk in self._engine().reply(
-                messages, sampling, drafting, resume=resume, stopped=stopped
+                messages, sampling, drafting, resume=resume, chat=chat, stopped=stopped
             ):
                 self._outbox.put(chunk)
 

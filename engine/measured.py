@@ -18,7 +18,10 @@ from engine.api import Precision
 from engine.errors import Reason
 from engine.guidance import Level, Verdict
 
-NONE, NGRAM = "none", "ngram"
+NONE, NGRAM, SUFFIX = "none", "ngram", "suffix"
+# What drafts without a model, and takes no memory to speak of.
+LOOKUPS = (NGRAM, SUFFIX)
+WITHOUT_MODEL = (NONE, *LOOKUPS)
 By = Literal["use", "bench"]
 
 FORMAT = 1
@@ -32,8 +35,8 @@ GOOD_TIMES = 1.1  # from here on a draft is worth its memory
 class Setup:
     """A target and what drafted for it, as they ran on `device`.
 
-    `target` and `draft` are identities (`library.index.identity`), or `draft` is "none" or
-    "ngram", and then without a precision.
+    `target` and `draft` are identities (`library.index.identity`), or `draft` is one of
+    `WITHOUT_MODEL`, and then without a precision.
     """
 
     target: str

@@ -26,7 +26,7 @@ from engine.api import (
 )
 from engine.controller import Automatic
 from engine.devices import release
-from engine.drafters import BUILT_IN
+from engine.drafters import BUILT_IN, built_in
 from engine.drafters.base import Drafter, NoDrafter
 from engine.drafters.careful import CarefulDrafter
 from engine.drafters.small_model import SmallModelDrafter
@@ -36,6 +36,7 @@ from engine.fit import Pair
 from engine.library.inspect import inspect, read_vocabulary
 from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
 from engine.memory import compared
+from engine.past import Past
 from engine.tokenizer import Begun, Prompt
 from engine.translation import Words
 from engine.turns import turns, without
@@ -45,6 +46,8 @@ log = logging.getLogger(__name__)
 
 AS_THE_FOLDER_SAYS = Sampling()
 AUTOMATIC = Drafting()
+# One that was stopped may be of a chat that is being deleted; it is learned once it has gone on.
+LEARNED_FROM = (Finish.STOP, Finish.LENGTH, Finish.CONTEXT)
 
 
 def _never() -> bool:
@@ -58,14 +61,21 @@ def _unheard(progress: Progress) -> None:
 class Session:
     """One target, at most one draft, and the tokens that their caches hold.
 
-    `sample` is the text on which it is measured what quantising costs a model.
+    `sample` is the text on which it is measured what quantising costs a model; `past` is what
+    answers are learned into, and drafters that know other chats copy from.
     """
 
     def __init__(
-        self, cache_folder: Path, target: LoadedModel | None = None, *, sample: str = ""
+        self,
+        cache_folder: Path,
+        target: LoadedModel | None = None,
+        *,
+        sample: str = "",
+        past: Past | None = None,
     ) -> None:
         self._cache_folder = cache_folder
         self._sample = sample
+        self._past = past or Past()
         self._target = target
         self._draft: LoadedModel | None = None
         self._drafter: Drafter = NoDrafter()
@@ -124,7 +134,7 @@ class Session:
         progress: Report = _unheard,
         stopped: Stopped = _never,
     ) -> None:
-        """Draft with "none", "ngram" or the model at a path; the target stays loaded.
+        """Draft with what `BUILT_IN` names or the model at a path; the target stays loaded.
 
         Raises DraftRefused when it cannot draft for this target, and what `loading.load` raises.
         Drafting is off then.
@@ -136,7 +146,7 @@ class Session:
         if refusal is not None:
             raise DraftRefused(refusal.code, refusal.template, **refusal.values)
         if isinstance(choice, str) and choice in BUILT_IN:
-            self.use(BUILT_IN[choice]())
+            self.use(built_in(choice, self._past.of(self.target.loaded.vocabulary)))
             return
         path = Path(choice)
         loaded = self.target.loaded
@@ -184,9 +194,13 @@ class Session:
         drafting: Drafting = AUTOMATIC,
         *,
         resume: bool = False,
+        chat: str | None = None,
         stopped: Stopped = _never,
     ) -> Iterator[Chunk]:
         """The answer to `messages`, a chunk per round; the last one says why it ended.
+
+        `chat` is the id of a chat that is kept: the answer is learned with it once it has ended by
+        itself or at a limit. Without one, nothing is.
 
         `resume`: the last of the messages is an answer that ended early, and goes on. Where its
         ids are known, seed and settings the same, the whole is what it would have been without
@@ -209,7 +223,7 @@ class Session:
         self.target.model.stopped = stopped
         if self._draft is not None:
             self._draft.model.stopped = stopped
-        self._running = self._chunks(answer)
+        self._running = self._chunks(answer, chat)
         return self._running
 
     def _prompt(self, messages: Sequence[Message], stopped: Stopped) -> Prompt:
@@ -273,7 +287,7 @@ class Session:
         self._tokens = list(tokens)
         return self.target.model.cache.length
 
-    def _chunks(self, answer: Answer) -> Generator[Chunk]:
+    def _chunks(self, answer: Answer, chat: str | None) -> Generator[Chunk]:
         """An answer from its opening to its end, however it ends."""
         try:
             yield answer.opening()
@@ -290,6 +304,9 @@ class Session:
         finally:
             answer.model.stopped = _never
             self._tokens = answer.tokens
+        if chat is not None and answer.finish in LEARNED_FROM:
+            past = self._past.of(self.target.loaded.vocabulary)
+            past.add(chat, answer.tokens, answer.start)
         last = answer.last()
         self.log_memory()
         log.info("%s", summary(last.usage))

@@ -111,6 +111,10 @@ class MemoryStore:
         self.calls.append("purge")
         self.removed = {}
 
+    def forget_learned(self) -> None:
+        self._fail()
+        self.calls.append("forget")
+
     def export(self, chats: Sequence[str], path: Path, form: str) -> int:
         self._fail()
         self.calls.append(f"export {len(chats)} {path.name} {form}")

@@ -212,6 +212,7 @@ class ScriptedSession:
         self.sampling: list[Sampling] = []
         self.drafting: list[Drafting] = []
         self.resumed: list[bool] = []
+        self.chats: list[str | None] = []
         self.rooms: list[int] = []
         self.spare: int | Exception = 2
         self.choices: list[str | Path] = []
@@ -294,6 +295,7 @@ class ScriptedSession:
         drafting: Drafting,
         *,
         resume: bool,
+        chat: str | None,
         stopped: Callable[[], bool],
     ) -> Iterator[Chunk]:
         self._note()
@@ -301,6 +303,7 @@ class ScriptedSession:
         self.sampling.append(sampling)
         self.drafting.append(drafting)
         self.resumed.append(resume)
+        self.chats.append(chat)
         usage = Usage()
         for item in self.script.pop(0):
             if stopped():

@@ -20,6 +20,7 @@ from app.chats.conversation import ChatRecord, Entry, Hit, Unsent
 from app.chats.exchange import Form
 from app.chats.plain import FactsWriter
 from engine.errors import EngineError, Reason
+from engine.past import Past
 
 BUSY_SECONDS = 5.0  # SQLite's own wait for another process
 PATIENCE = 60.0  # seconds after which what another process keeps locked is given up
@@ -121,11 +122,14 @@ class Reader:
 class Store(Reader):
     """Chats read and written, in a file that is made where there is none.
 
-    `clock` gives seconds since 1970, which are shown and never sorted by.
+    `clock` gives seconds since 1970, which are shown and never sorted by. A chat that is wiped is
+    forgotten in the `past` too.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._path, self._clock = path, clock
+    def __init__(
+        self, path: Path, clock: Callable[[], float] = time.time, past: Past | None = None
+    ) -> None:
+        self._path, self._clock, self._past = path, clock, past or Past()
         self._db = sqlite3.connect(":memory:")  # until the file is open
         self._mended = False
         self.notices = []
@@ -195,14 +199,21 @@ class Store(Reader):
     def purge(self) -> None:
         """Wipe removed chats from all files; their marks go last, so that nothing is forgotten
         where the program ends meanwhile or another one keeps reading."""
-        if not self._do(lambda: tables.empty(self._db)):
+        removed = self._do(lambda: tables.empty(self._db))
+        if not removed:
             return
+        for chat in removed:
+            self._patiently(partial(self._past.forget, chat))
         for copy in (*_beside(self._path, "before"), *_beside(self._path, "damaged")):
             self._patiently(partial(copy.unlink, missing_ok=True))
         # Rows that moved may have left copies; a file that is written anew holds none.
         self._patiently(lambda: self._db.execute("VACUUM"))
         if self._empty_log():
             self._do(lambda: self._db.execute("DELETE FROM chats WHERE removed"))
+
+    def forget_learned(self) -> None:
+        """Forget what drafters learned of all chats; those stay."""
+        self._patiently(self._past.clear)
 
     def _empty_log(self) -> bool:
         """Bring the log into the file; whether it is empty now, or another program reads in it."""

@@ -152,8 +152,8 @@ def mark(db: sqlite3.Connection, chat: str, removed: bool) -> bool:
     return db.execute("UPDATE chats SET removed = ? WHERE id = ?", (removed, chat)).rowcount > 0
 
 
-def empty(db: sqlite3.Connection) -> bool:
-    """Delete what removed chats hold; whether there were any. Their marks stay."""
+def empty(db: sqlite3.Connection) -> list[str]:
+    """Delete what removed chats hold; their ids. Their marks stay."""
     removed = [id for (id,) in db.execute("SELECT id FROM chats WHERE removed")]
     for id in removed:
         db.execute("DELETE FROM messages WHERE chat = ?", (id,))
@@ -161,7 +161,7 @@ def empty(db: sqlite3.Connection) -> bool:
         db.execute("UPDATE chats SET title = '', choices = '' WHERE id = ?", (id,))
     if removed:
         search.forget_all(db)
-    return bool(removed)
+    return removed
 
 
 def interrupt(db: sqlite3.Connection) -> None:

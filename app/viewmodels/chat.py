@@ -315,7 +315,9 @@ class Chat(QObject):
         sampling = self.choices.sampling
         if seed is not None:
             sampling = replace(sampling, seed=seed)
-        self._worker.reply(messages, sampling, self._models.drafting, resume=resume)
+        self._worker.reply(
+            messages, sampling, self._models.drafting, resume=resume, chat=self.chat_id
+        )
         if resume:
             self.turn_grew.emit(answer)
 

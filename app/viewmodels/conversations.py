@@ -92,6 +92,7 @@ class Conversations(QObject):
         history.found.connect(self._take_hits)
         history.exported.connect(self._exported)
         history.taken_in.connect(self._taken_in)
+        history.forgot.connect(self._forgot)
         history.failed.connect(self._failed)
         chat.chat_id_changed.connect(self._follow)
         chat.opened.connect(self._seek)
@@ -231,6 +232,10 @@ class Conversations(QObject):
         """Add the chats of a file."""
         self._history.take_in(path)
 
+    def forget_learned(self) -> None:
+        """Forget what drafters learned of all chats; those stay."""
+        self._history.forget_learned()
+
     def markdown(self) -> str:
         """The chat in the window, as it is shown."""
         chat = self._chat
@@ -341,6 +346,9 @@ class Conversations(QObject):
         none = self.tr("There is no chat in this file that is not here already.")
         self._say(Note(words.counted(len(chats), one, many) if chats else none))
         self._arrived = chats[0] if chats else ""
+
+    def _forgot(self) -> None:
+        self._say(Note(self.tr("What was learned of answers is forgotten.")))
 
     def _failed(self, *_: object) -> None:
         """The reason is shown elsewhere. It may be that of a deletion: show what is there."""

@@ -52,6 +52,8 @@ class StoreLike(Protocol):
 
     def purge(self) -> None: ...
 
+    def forget_learned(self) -> None: ...
+
     def export(self, chats: Sequence[str], path: Path, form: Form) -> int: ...
 
     def take_in(self, path: Path) -> list[str]: ...
@@ -86,6 +88,7 @@ class History(QObject):
     opened = Signal(object, list)  # ChatRecord, list[Entry]
     found = Signal(str, list)  # what was searched for, list[Hit]
     exported = Signal(object, int)  # Path, how many chats
+    forgot = Signal()
     taken_in = Signal(list)  # the ids of chats that were imported
     unsent = Signal(dict)  # Unsent by chat, "" of the chat that is none yet
     noticed = Signal(object)  # Reason
@@ -159,6 +162,15 @@ class History(QObject):
     def purge(self) -> None:
         """Wipe what was removed."""
         self._keep(lambda store: store.purge())
+
+    def forget_learned(self) -> None:
+        """Forget what drafters learned: `forgot`."""
+
+        def task(store: StoreLike) -> _Told:
+            store.forget_learned()
+            return _Told("forgot", ())
+
+        self._keep(task)
 
     def export(self, chats: Sequence[str], path: Path, form: Form) -> None:
         """Write chats into a file: `exported`."""

@@ -16,7 +16,7 @@ from app.worker import Worker
 from engine.api import Kind, Loaded, ModelInfo, Precision
 from engine.fit import Fit
 from engine.library.scan import Entry
-from engine.measured import NGRAM, NONE
+from engine.measured import NONE, WITHOUT_MODEL
 
 Precisions = Mapping[str, Precision]  # chosen for drafts; the others have their target's
 
@@ -114,7 +114,7 @@ class Library(QObject):
         return lambda report, stopped: self._shelf.judge(target, draft, stopped)
 
     def _as_it_runs(self, target: Loaded, precisions: Precisions) -> Running:
-        drafts: dict[str, Precision | None] = {NONE: None, NGRAM: None}
+        drafts: dict[str, Precision | None] = dict.fromkeys(WITHOUT_MODEL)
         for entry in self.known.entries:
             key = str(entry.path)
             if entry.info is not None and key != self._key:

@@ -32,7 +32,7 @@ from engine.fit import Pair
 from engine.library.inspect import repository_of
 from engine.library.scan import Entry
 
-NONE, NGRAM = measured.NONE, measured.NGRAM
+NONE, NGRAM, SUFFIX = measured.NONE, measured.NGRAM, measured.SUFFIX
 LOOK_MS = 2000  # between two looks at the folders
 KEEP_MS = 500  # a slider changes the settings with every step
 MEASURABLE = 32  # tokens of an answer whose speed says something
@@ -178,8 +178,8 @@ class Models(QObject):
             self._load_target(held, judged)
 
     def choose_draft(self, key: str) -> None:
-        """Draft with "none", "ngram" or the model at path `key`; while another draft is loaded,
-        the last choice is loaded after it."""
+        """Draft with one of `measured.WITHOUT_MODEL` or the model at path `key`; while another
+        draft is loaded, the last choice is loaded after it."""
         if self._loading_draft is not None:
             self._next_draft = "" if key == self._loading_draft.key else key
             self._show()
@@ -243,7 +243,8 @@ class Models(QObject):
         """The draft in words, empty without one."""
         if self.draft == NONE:
             return ""
-        return self.tr("repeats") if self.draft == NGRAM else self.name_of(self.draft)
+        short = {NGRAM: self.tr("repeats"), SUFFIX: self.tr("past answers")}
+        return short.get(self.draft) or self.name_of(self.draft)
 
     def has(self, key: str) -> bool:
         """Whether the model at path `key` is here and can be a target."""
@@ -391,7 +392,7 @@ class Models(QObject):
     def _restore_draft(self) -> None:
         """The draft last used with this target; at first the one that needs no memory."""
         last = self.settings.drafts.get(self.target_key, NGRAM)
-        known = last in (NONE, NGRAM) or self._library.find(last) is not None
+        known = last in measured.WITHOUT_MODEL or self._library.find(last) is not None
         if self._library.known.refusal is None:
             self.choose_draft(last if known else NGRAM)
 
@@ -403,7 +404,7 @@ class Models(QObject):
             self._show()
             return
         self._loading_draft = asked
-        built_in = asked.key in (NONE, NGRAM)
+        built_in = asked.key in measured.WITHOUT_MODEL
         self._worker.choose_draft(asked.key if built_in else Path(asked.key), asked.precision)
         self._show()
 
@@ -463,7 +464,7 @@ class Models(QObject):
         asked = self._loading_draft
         self.targets = self._library.as_targets()
         self.choosing = asked is not None
-        self.fitting = asked is not None and asked.key not in (NONE, NGRAM)
+        self.fitting = asked is not None and asked.key not in measured.WITHOUT_MODEL
         self._show_drafts()
         self._show_running()
 
@@ -514,7 +515,7 @@ class Models(QObject):
             self._load_otherwise(held, held.pair, pair)
         elif running is None:
             return
-        elif pair.draft is None and (held is not None or self.draft not in (NONE, NGRAM)):
+        elif pair.draft is None and (held is not None or self.draft not in measured.WITHOUT_MODEL):
             self.choose_draft(NGRAM)
         elif not self._pairs.is_running(pair):
             if held is not None:  # it comes after the target

@@ -61,7 +61,9 @@ class RoomMaker(QObject):
         def task(session: SessionLike, stopped: Stopped) -> tuple[int, str]:
             count = session.oldest(messages, room)
             told = [*oldest(messages, count), wish]
-            chunks = session.reply(told, sampling, drafting, resume=False, stopped=stopped)
+            chunks = session.reply(
+                told, sampling, drafting, resume=False, chat=None, stopped=stopped
+            )
             text = "".join(chunk.text for chunk in chunks).strip() if count else ""
             if stopped():
                 raise Cancelled

@@ -16,7 +16,7 @@ from engine.errors import Reason
 from engine.fit import Fit, Word
 from engine.guidance import TRANSLATED, Level, Verdict
 from engine.library.scan import Entry
-from engine.measured import NGRAM, NONE, Measurement
+from engine.measured import LOOKUPS, NGRAM, NONE, SUFFIX, Measurement
 
 UNFINISHED = "download_unfinished"
 LONGEST_WORD = 40  # characters before a colon that still are a word; behind it a sentence goes on
@@ -65,7 +65,7 @@ class Row:
 @dataclass(frozen=True)
 class Drafts:
     """What is known of the drafts for the running target, by the path of a model or of a
-    `measured` one "none" or "ngram"; `fits` has offers too, by their repository.
+    `measured` one of `WITHOUT_MODEL`; `fits` has offers too, by their repository.
 
     `chosen` and `loading` are keys of rows; `refusal` says why nothing can draft.
     """
@@ -117,7 +117,8 @@ def draft_rows(known: Drafts) -> tuple[Row, ...]:
     fetched, and below them what cannot draft with the reason."""
     models = [_draft_row(e, known) for e in sorted(known.entries, key=lambda e: _rank(e, known))]
     offers = [_offer_row(g, known) for g in known.offers if known.refusal is None]
-    rows = [_plain_row(known), _repeats_row(known), *models]
+    repeats = [_repeats_row(key, known) for key in LOOKUPS]
+    rows = [_plain_row(known), *repeats, *models]
     other = {str(path) for path, verdict in known.verdicts.items() if verdict.translated}
     usable = [row for row in rows if row.tone != "refused"]
     fit = [row for row in usable if row.key not in other]
@@ -137,15 +138,21 @@ def _plain_row(known: Drafts) -> Row:
     return Row(NONE, _tr("None"), tooltip=said, checked=known.chosen == NONE, aside=aside)
 
 
-def _repeats_row(known: Drafts) -> Row:
-    name, about = _tr("Repeats from the chat"), _tr("Copies earlier text; needs no memory")
+def _repeats_row(key: str, known: Drafts) -> Row:
+    name, about = {
+        NGRAM: (_tr("Repeats from the chat"), _tr("Copies earlier text; needs no memory")),
+        SUFFIX: (
+            _tr("Repeats from past answers"),
+            _tr("Copies what mostly followed, here and in other chats"),
+        ),
+    }[key]
     if known.refusal is not None:
-        return _refused(NGRAM, name, known.refusal)
-    checked, found = known.chosen == NGRAM, known.measured.get(NGRAM)
+        return _refused(key, name, known.refusal)
+    checked, found = known.chosen == key, known.measured.get(key)
     if found is None or found.times_plain is None:
-        return Row(NGRAM, name, "", about, checked=checked, aside=_speed(found))
+        return Row(key, name, "", about, checked=checked, aside=_speed(found))
     tried = measured.verdict(Verdict(Level.EVEN, Reason("repeats", about)), found)
-    return _judged(NGRAM, name, tried, (_over(found), about), checked, found)
+    return _judged(key, name, tried, (_over(found), about), checked, found)
 
 
 def _draft_row(entry: Entry, known: Drafts) -> Row:

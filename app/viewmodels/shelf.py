@@ -62,7 +62,7 @@ class Gettable:
 @dataclass(frozen=True)
 class Running:
     """A target as it runs. `drafts`: the precision in which each would run or does, by the path of
-    a model, "none" or "ngram"; those have None."""
+    a model or of `measured.WITHOUT_MODEL`; those have None."""
 
     target: Path
     precision: Precision

@@ -12,9 +12,10 @@ from PySide6.QtCore import QObject, Signal
 from app.viewmodels import words
 from app.viewmodels.binding import Property, Throttle
 from app.viewmodels.chat import Chat
-from app.viewmodels.models import NGRAM, NONE, Models
+from app.viewmodels.models import NONE, Models
 from app.viewmodels.turns import Turn
 from engine.api import RoundStats, Usage
+from engine.measured import LOOKUPS
 
 ROUNDS_SHOWN = 50
 NUMBERS_MS = 250
@@ -139,7 +140,7 @@ class Stats(QObject):
         if not self._usage.tokens:
             return self.tr("The numbers come with the next answer.")
         if not self._recent:
-            if self._models.draft == NGRAM:
+            if self._models.draft in LOOKUPS:
                 return self.tr("Paused: nothing repeats.")
             return self.tr("Nothing was drafted in this answer.")
         return self._paces()

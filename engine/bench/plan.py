@@ -19,9 +19,9 @@ from engine.devices import pick
 class Plan:
     """What to measure: a row for each precision, each draft and each of its lengths.
 
-    `drafts`: "none", "ngram" or paths; plain decoding is always measured. Of `precisions` None
-    is what the engine takes for the target; `draft_precision` None is the target's in that row.
-    Of `draft_lengths` None is automatic.
+    `drafts`: names of `drafters.BUILT_IN` or paths; plain decoding is always measured. Of
+    `precisions` None is what the engine takes for the target; `draft_precision` None is the
+    target's in that row. Of `draft_lengths` None is automatic.
     """
 
     model: Path

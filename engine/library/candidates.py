@@ -107,7 +107,7 @@ def setup(
     draft_precision: Precision | None,
     device: str,
 ) -> Setup:
-    """The setup of models at these paths, `draft` may be "none" or "ngram"; asks for the sizes and
+    """The setup of models at these paths, `draft` may be of `WITHOUT_MODEL`; asks for the sizes and
     times of their files."""
     if isinstance(draft, Path):
         return Setup(identity(target), identity(draft), precision, draft_precision, device)

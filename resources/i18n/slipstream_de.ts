@@ -274,6 +274,10 @@
         <translation>Diese Datei enthält keinen Chat, der nicht schon hier ist.</translation>
     </message>
     <message>
+        <source>What was learned of answers is forgotten.</source>
+        <translation>Was aus Antworten gelernt wurde, ist vergessen.</translation>
+    </message>
+    <message>
         <source>No chat has “{text}” in it.</source>
         <translation>Kein Chat enthält „{text}“.</translation>
     </message>
@@ -896,6 +900,21 @@
     </message>
 </context>
 <context>
+    <name>LearnedSection</name>
+    <message>
+        <source>What was asked and answered is kept a second time, so that drafts can copy from other chats. It stays on this computer, and goes with its chat.</source>
+        <translation>Was gefragt und geantwortet wurde, wird ein zweites Mal aufbewahrt, damit Entwürfe aus anderen Chats abschreiben können. Es bleibt auf diesem Rechner und geht mit seinem Chat.</translation>
+    </message>
+    <message>
+        <source>Forget what was learned</source>
+        <translation>Gelerntes vergessen</translation>
+    </message>
+    <message>
+        <source>Learned from chats</source>
+        <translation>Aus Chats gelernt</translation>
+    </message>
+</context>
+<context>
     <name>Line</name>
     <message>
         <source>Acceptance of the last rounds</source>
@@ -1044,6 +1063,10 @@
     <message>
         <source>repeats</source>
         <translation>Wiederholungen</translation>
+    </message>
+    <message>
+        <source>past answers</source>
+        <translation>frühere Antworten</translation>
     </message>
     <message>
         <source>Preparing the tokenizer (once per model)</source>
@@ -2387,6 +2410,14 @@
     <message>
         <source>Copies earlier text; needs no memory</source>
         <translation>Kopiert früheren Text; braucht keinen Speicher</translation>
+    </message>
+    <message>
+        <source>Repeats from past answers</source>
+        <translation>Wiederholungen aus früheren Antworten</translation>
+    </message>
+    <message>
+        <source>Copies what mostly followed, here and in other chats</source>
+        <translation>Schreibt ab, was meist folgte, hier und in anderen Chats</translation>
     </message>
     <message>
         <source>Loading</source>

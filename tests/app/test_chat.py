@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 from PySide6.QtCore import Qt
 
+from app import paths
 from app.viewmodels.alerts import Action
 from engine.api import Chunk, Finish, Usage
 from engine.errors import OutOfMemory, Reason
+from engine.past import Past
 from tests.fakes import DRAFT, TARGET, ScriptedSession, chunks_of
 
 
@@ -199,6 +201,25 @@ def kept(program, qtbot):
     program.history.look()
     qtbot.waitUntil(lambda: bool(listed))
     return listed[-1]
+
+
+def test_a_deleted_chat_is_forgotten_by_the_drafts(qtbot, open_program):
+    """Once it cannot come back, and only that one."""
+    session = ScriptedSession(chunks_of(["one"]))
+    program, learned = open_program(session), Past(paths.past_folder())
+    ask(qtbot, program, "first")
+    chat = program.chat.chat_id
+    assert session.chats == [chat]
+    for name in (chat, "another"):
+        learned.of("v").add(name, [1, 2], 0)
+    qtbot.waitUntil(lambda: program.conversations.record(chat) is not None)
+    program.conversations.delete(chat)
+    program.conversations.dismiss_note()
+
+    def left():
+        return [text.chat for text in Past(paths.past_folder()).of("v").all]
+
+    qtbot.waitUntil(lambda: left() == ["another"])
 
 
 def test_a_chat_is_kept_and_opens_as_it_was(qtbot, open_program):

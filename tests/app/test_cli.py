@@ -12,6 +12,7 @@ import pytest
 
 from app import cli, paths, report
 from app.__main__ import main
+from engine.measured import LOOKUPS
 from tests.folders import IM_END, tiny_config, tokenizer_config, write_json, write_model
 
 
@@ -66,7 +67,8 @@ def test_chat_prints_one_json_object(library, capsys):
 
 def test_a_draft_changes_the_numbers_not_the_ids(library, capsys):
     plain = answer(capsys)
-    for options in (["--draft", "ngram"], ["--draft", "weak", "--draft-length", "7"]):
+    lookups = (["--draft", name] for name in LOOKUPS)
+    for options in (*lookups, ["--draft", "weak", "--draft-length", "7"]):
         assert answer(capsys, *options)["token_ids"] == plain["token_ids"]
     assert plain["stats"]["acceptance_rate"] is None
     assert plain["stats"]["tokens_per_round"] is None

@@ -316,6 +316,25 @@ def test_a_deletion_that_fails_shows_the_chat_again():
     assert shown(part.conversations.lines) == ["Today:", "x"]
 
 
+def test_what_drafts_learned_is_forgotten_and_it_is_said():
+    part = made([record("x")])
+    part.conversations.forget_learned()
+    assert part.conversations.note is None
+    part.lane.run()
+    assert part.store.calls == ["forget"]
+    assert part.conversations.note.text == "What was learned of answers is forgotten."
+
+
+def test_where_it_cannot_be_forgotten_nothing_else_is_said():
+    part, failed = made([record("x")]), []
+    part.history.failed.connect(failed.append)
+    part.store.error = EngineError("history_failed", "It is in use.")
+    part.conversations.forget_learned()
+    part.lane.run()
+    assert [reason.code for reason in failed] == ["history_failed"]
+    assert part.conversations.note is None
+
+
 def test_chats_are_exported_and_it_is_said():
     part = made([record("x"), record("y")])
     part.conversations.export(None, Path("all.json"), "json")

@@ -16,6 +16,7 @@ from engine.errors import DownloadError, DraftRefused, LoadError, Reason
 from engine.guidance import Level
 from engine.library import index
 from engine.library.index import Index
+from engine.measured import LOOKUPS
 from tests.fakes import DRAFT, FOREIGN, TARGET, FakeShelf, ScriptedSession, chunks_of, entries
 
 
@@ -153,15 +154,15 @@ def test_stopping_a_draft_that_loads_turns_drafting_off_but_is_not_remembered(qt
 def test_usable_drafts_come_first_and_the_refused_below_with_their_reason(qtbot, open_program):
     program = open_program(ScriptedSession())
     qtbot.waitUntil(lambda: len([r for r in program.models.drafts if r.tone == "refused"]) == 2)
-    rows = program.models.drafts
-    assert keys(rows)[:6] == ["none", "ngram", str(DRAFT), "", str(FOREIGN), ""]
-    good = rows[2]
+    rows, at = program.models.drafts, 1 + len(LOOKUPS)
+    assert keys(rows)[: at + 4] == ["none", *LOOKUPS, str(DRAFT), "", str(FOREIGN), ""]
+    good = rows[at]
     assert (good.word, good.detail) == ("Good:", "15 times smaller, same vocabulary")
-    assert rows[3].name == "Other vocabulary: translated"
-    foreign = rows[4]
+    assert rows[at + 1].name == "Other vocabulary: translated"
+    foreign = rows[at + 2]
     assert (foreign.word, foreign.detail, foreign.usable) == ("Good:", "56 times smaller", True)
     assert "Token 0 is “!” in the target and “<|endoftext|>” here." in foreign.tooltip
-    divider = 5
+    divider = at + 3
     assert rows[divider].name == "Cannot draft for this target"
     assert all(not r.usable and (r.word or r.detail) for r in rows[divider + 1 :])
 

@@ -62,6 +62,8 @@ def test_a_summary_stands_for_the_oldest_turns(qtbot, open_program):
     summed = session.asked[-2]
     assert [message.content for message in summed[:-1]] == ["first", "one"]
     assert "Summarise" in summed[-1].content
+    chat = program.chat.chat_id
+    assert session.chats == [chat, chat, None, chat]  # a summary is no part of it
     told = session.asked[-1]
     assert [message.role for message in told] == ["system", "user"]
     assert "They said one." in told[0].content

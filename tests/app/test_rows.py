@@ -12,7 +12,7 @@ from engine.fit import GIB, Pair, Room, judge
 from engine.guidance import Level, Verdict
 from engine.library.catalogue import Offer
 from engine.library.scan import Entry
-from engine.measured import Measurement
+from engine.measured import LOOKUPS, Measurement
 from tests.fakes import DRAFT, FOREIGN, TARGET, VERDICTS, entries, info
 
 TABLE = Reason("published_sizes", "Largest useful draft: 7B: 1B")
@@ -98,7 +98,7 @@ def test_measured_drafts_come_first_by_speed_and_unjudged_ones_last():
         verdicts={path: Verdict(level, Reason("x", "Said")) for path, level in levels.items()},
         measured={"/models/a": measurement(50), "/models/d": measurement(60)},
     )
-    assert [Path(key).name for key in order] == ["none", "ngram", "d", "a", "c", "b", "e"]
+    assert [Path(key).name for key in order] == ["none", *LOOKUPS, "d", "a", "c", "b", "e"]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_translated_drafts_stand_below_a_heading_of_their_own_with_advice_and_sp
     known = {"verdicts": {DRAFT: ADVICE, FOREIGN: VERDICTS[FOREIGN], TARGET: VERDICTS[TARGET]}}
     order = headings(**known, offers=[offer("o/Small")])
     assert order[: order.index("Cannot draft for this target")] == [
-        *("none", "ngram", str(DRAFT)),
+        *("none", *LOOKUPS, str(DRAFT)),
         *("Other vocabulary: translated", str(FOREIGN)),
         *("Drafts to get", "o/Small"),
     ]

@@ -5,10 +5,12 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
 
-from app import resources
+from app import paths, resources
 from app.settings import TABLE, Settings, changed
 from app.widgets.controls import Select, Tick
 from app.widgets.settings_dialog import SettingsDialog
+from engine.past import Past
+from tests.fakes import ScriptedSession
 
 
 @pytest.fixture
@@ -49,6 +51,17 @@ def test_a_choice_is_told_at_once_and_once(dialog, qtbot, entry):
     assert last != entry.default
     assert dialog.told == [(entry.name, last)]
     assert changed(Settings(), *dialog.told[0]) != Settings()
+
+
+def test_what_drafts_learned_is_forgotten_by_a_button(qtbot, open_program):
+    """In memory and on the disk, whatever chat it is of."""
+    program = open_program(ScriptedSession())
+    folder = paths.past_folder()
+    Past(folder).of("v").add("a chat", [1, 2], 0)
+    program.window.settings.open_up()
+    program.window.learned.forget.click()
+    qtbot.waitUntil(lambda: program.conversations.note is not None)
+    assert Past(folder).of("v").all == ()
 
 
 def test_what_is_set_elsewhere_is_shown_and_not_told(dialog):

@@ -30,6 +30,7 @@ from app.chats.conversation import (
 from app.chats.store import Reader, Store
 from engine.api import Finish, Sampling, Usage
 from engine.errors import EngineError, Reason
+from engine.past import Past
 
 MARKER = "Zauberwort-Xylophon-4711"
 
@@ -45,8 +46,8 @@ def opened(path):
     """Opens stores on the same file, and closes them."""
     made = []
 
-    def opening(clock=time.time):
-        made.append(Store(path, clock))
+    def opening(clock=time.time, past=None):
+        made.append(Store(path, clock, past))
         return made[-1]
 
     yield opening
@@ -685,6 +686,61 @@ def test_what_was_removed_is_wiped_at_the_next_opening(path, opened):
     again = opened()
     assert holders(path, MARKER) == []
     assert [chat.id for chat in again.chats()] == ["d"]
+
+
+def learned(past):
+    return [text.chat for text in past.of("v").all]
+
+
+@pytest.fixture
+def past(tmp_path):
+    """What drafts learned of two chats, and of one that is in no list."""
+    past = Past(tmp_path / "past")
+    for chat in ("c", "d", "e"):
+        past.of("v").add(chat, [1, 2], 0)
+    return past
+
+
+def test_what_drafts_learned_of_a_chat_goes_with_it_and_comes_back_with_it(opened, past):
+    kept = opened(past=past)
+    talk(kept)
+    talk(kept, "d")
+    kept.remove("c")
+    kept.restore("c")
+    kept.purge()
+    assert learned(past) == ["c", "d", "e"]
+    kept.remove("c")
+    assert learned(past) == ["c", "d", "e"]
+    kept.purge()
+    assert learned(past) == ["d", "e"]
+
+
+def test_what_drafts_learned_is_forgotten_at_the_next_opening_at_the_latest(
+    opened, past, tmp_path, monkeypatch
+):
+    kept = opened(past=past)
+    talk(kept, reply=MARKER)
+    kept.remove("c")
+
+    def refuse(chat):
+        raise PermissionError(13, "in use")
+
+    monkeypatch.setattr(past, "forget", refuse)
+    with pytest.raises(EngineError) as failed:
+        kept.purge()
+    assert "in use" in failed.value.reason.text
+    kept.close()
+    again = Past(tmp_path / "past")
+    opened(past=again)
+    assert learned(again) == ["d", "e"]
+
+
+def test_what_drafts_learned_of_all_chats_is_forgotten_and_the_chats_stay(opened, past):
+    kept = opened(past=past)
+    talk(kept)
+    kept.forget_learned()
+    assert learned(past) == []
+    assert [chat.id for chat in kept.chats()] == ["c"]
 
 
 def test_a_reader_in_the_way_only_delays_the_wiping(path, opened, monkeypatch):

@@ -10,7 +10,7 @@ from scipy import stats
 from engine.api import RoundStats, Usage
 from engine.controller import Automatic, FixedLength
 from engine.decode import decode
-from engine.drafters import NGramDrafter
+from engine.drafters import NGramDrafter, SuffixDrafter
 from engine.drafters.base import NoDrafter
 from engine.drafters.careful import CarefulDrafter
 from engine.drafters.small_model import SmallModelDrafter
@@ -36,6 +36,7 @@ DRAFTERS = {
     "weak": lambda: SmallModelDrafter(language_model(layers=1)),
     "other vocabulary": lambda: behind(byte_level_json(), language_model()),
     "ngram": NGramDrafter,
+    "suffix": SuffixDrafter,
     "rubbish": Adversary,
 }
 
@@ -130,7 +131,7 @@ def test_ids_equal_plain_decoding_at_the_automatic_length(target, drafter, expec
             target, drafter, prompt, tokens=32, draft_length=automatic, choose=choose
         )
         assert got == expect(prompt, 32, seed, temperature)
-        if drafter.label not in ("none", "ngram"):
+        if drafter.label not in ("none", "ngram", "suffix"):
             assert drafted > 0
 
 
@@ -350,6 +351,9 @@ class Watched:
         if isinstance(self.inner, NGramDrafter):
             assert self.inner._tokens == tokens[: len(self.inner._tokens)]
             assert len(self.inner._tokens) <= len(tokens) - 1
+        if isinstance(self.inner, SuffixDrafter):
+            assert self.inner._chat.tokens == tokens[: len(self.inner._chat)]
+            assert len(self.inner._chat) <= len(tokens) - 1
 
 
 @pytest.mark.parametrize("ending", ["close", "exception", "limit"])

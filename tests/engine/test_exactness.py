@@ -11,7 +11,7 @@ import torch
 
 from engine import exactness
 from engine.api import Drafting, Message, Sampling
-from engine.drafters.ngram import NGramDrafter
+from engine.drafters import BUILT_IN
 from engine.drafters.small_model import SmallModelDrafter
 from engine.errors import Cancelled
 from engine.exactness import attend, check, stamp
@@ -37,6 +37,7 @@ FEW = [
     *((family, "int8") for family in ("gemma3", "phi3")),
     ("qwen2_moe", "bf16"),
 ]
+LOOKUPS = [name for name in BUILT_IN if name != "none"]
 # Over a bucket's border, and over phi3's change of factors at 140.
 PROMPT = [*range(60, 84)] * 5
 TOKENS = 40
@@ -80,7 +81,7 @@ def drafters(model):
     """The target itself is the draft that is always right."""
     copy = LanguageModel(model.network, model.context)
     return {
-        "ngram": NGramDrafter(),
+        **{name: BUILT_IN[name]() for name in LOOKUPS},
         "model": SmallModelDrafter(copy),
         "faulty": Faulty(LanguageModel(model.network, model.context)),
         "rubbish": Adversary(),
@@ -110,7 +111,8 @@ def test_a_drafted_text_is_the_plain_one_to_the_bit(loaded, family, precision):
     assert opened.loaded.notes == ()
     assert opened.loaded.bit_exact
     assert opened.model.attends
-    grid = [(0.0, "ngram", 3), (0.0, "faulty", 16), (0.8, "model", 7), (0.8, "rubbish", 3)]
+    grid = [(0.0, "faulty", 16), (0.8, "model", 7), (0.8, "rubbish", 3)]
+    grid += [(0.0, name, 3) for name in LOOKUPS]
     accepted = same_with_every_draft(opened.model, grid)
     assert accepted["model"] == 7 * TOKENS // 8
     assert accepted["faulty"] > 0
@@ -122,7 +124,7 @@ def test_a_drafted_text_is_the_plain_one_to_the_bit(loaded, family, precision):
 def test_with_any_draft_of_any_length(loaded, family, precision):
     opened = loaded(family, precision)
     assert opened.loaded.bit_exact
-    names = ("ngram", "model", "faulty", "rubbish")
+    names = (*LOOKUPS, "model", "faulty", "rubbish")
     grid = list(itertools.product((0.0, 0.8), names, (1, 3, 7, 16)))
     accepted = same_with_every_draft(opened.model, grid)
     assert accepted["model"] > accepted["faulty"] > 0
@@ -180,7 +182,7 @@ def ways(session, copy):
     yield "after another chat", two_turns(session, between=[OTHER])
     edited = [Message("user", CHAT[0].content.replace("abd", "abX"))]
     yield "after an edit and back", two_turns(session, between=[edited, CHAT, edited])
-    for draft in ("ngram", copy):
+    for draft in (*LOOKUPS, copy):
         session.choose_draft(draft)
         for length in (7, None):
             yield f"{draft} {length}", two_turns(session, length, between=[OTHER])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine import measured
+from engine.drafters import BUILT_IN
 from engine.errors import Reason
 from engine.guidance import Level, Verdict
 from engine.library.candidates import setup
@@ -205,3 +206,8 @@ def test_a_measurement_outranks_the_advice(times, level, text):
 def test_a_refusal_stays_one_whatever_was_measured():
     refused = Verdict(Level.REFUSED, Reason("other", "Other vocabulary"))
     assert measured.verdict(refused, found(2.0)) is refused
+
+
+def test_every_drafter_without_a_model_has_its_place():
+    """The window knows them by these names alone."""
+    assert tuple(BUILT_IN) == measured.WITHOUT_MODEL

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from engine.api import Drafting, Finish, Message, Sampling
+from engine.drafters import BUILT_IN
 from engine.drafters.base import NoDrafter
 from engine.errors import (
     Cancelled,
@@ -22,6 +23,7 @@ from engine.verify import Draft
 from tests.folders import END_THINK, IM_END, tiny_config, write_json, write_model
 from tests.vocabularies import OTHERS, write_other
 
+LOOKUPS = [name for name in BUILT_IN if name != "none"]
 GREEDY = Sampling(temperature=0.0, max_tokens=40)
 USER = [Message("user", "abc abc abc abc")]
 
@@ -90,7 +92,7 @@ def test_an_answer_streams_and_ends_with_its_reason(session):
     assert usage.tokens_per_second == pytest.approx(40 / (usage.seconds - usage.prefill_seconds))
 
 
-@pytest.mark.parametrize("draft", ["ngram", "copy", "weak"])
+@pytest.mark.parametrize("draft", [*LOOKUPS, "copy", "weak"])
 @pytest.mark.parametrize(("temperature", "length"), [(0.0, 4), (0.8, 4), (0.8, None)])
 def test_two_turns_are_the_same_with_any_draft(session, folders, draft, temperature, length):
     sampling = Sampling(temperature=temperature, seed=3, max_tokens=32)
@@ -102,7 +104,7 @@ def test_two_turns_are_the_same_with_any_draft(session, folders, draft, temperat
         return ids_of(first), ids_of(second), first
 
     plain = two_turns()[:2]
-    session.choose_draft(draft if draft == "ngram" else folders / draft)
+    session.choose_draft(draft if draft in LOOKUPS else folders / draft)
     session.forget()
     *drafted, first = two_turns()
     assert tuple(drafted) == plain
@@ -278,7 +280,7 @@ def count_fed(session):
     return fed
 
 
-@pytest.mark.parametrize("draft", ["none", "ngram", "weak"])
+@pytest.mark.parametrize("draft", ["none", *LOOKUPS, "weak"])
 def test_editing_regenerating_and_switching_chats_equal_a_fresh_session(session, folders, draft):
     session.choose_draft(folders / draft if draft == "weak" else draft)
     chats = [
