@@ -1069,6 +1069,10 @@
         <translation>frühere Antworten</translation>
     </message>
     <message>
+        <source>all chats</source>
+        <translation>alle Chats</translation>
+    </message>
+    <message>
         <source>Preparing the tokenizer (once per model)</source>
         <translation>Tokenizer wird vorbereitet (einmal je Modell)</translation>
     </message>
@@ -2418,6 +2422,14 @@
     <message>
         <source>Copies what mostly followed, here and in other chats</source>
         <translation>Schreibt ab, was meist folgte, hier und in anderen Chats</translation>
+    </message>
+    <message>
+        <source>Repeats from all chats</source>
+        <translation>Wiederholungen aus allen Chats</translation>
+    </message>
+    <message>
+        <source>Copies long passages of this and other chats</source>
+        <translation>Schreibt lange Stellen aus diesem und anderen Chats ab</translation>
     </message>
     <message>
         <source>Loading</source>
