@@ -143,7 +143,7 @@ def _repeats_row(key: str, known: Drafts) -> Row:
         NGRAM: (_tr("Repeats from the chat"), _tr("Copies earlier text; needs no memory")),
         SUFFIX: (
             _tr("Repeats from past answers"),
-            _tr("Copies what mostly followed, here and in other chats"),
+            _tr("Copies what mostly followed in any chat"),
         ),
         CHAIN: (
             _tr("Repeats from all chats"),

@@ -22,7 +22,7 @@ DEPTH = 24  # tokens of the ending and the draft together
 RARE = 10  # what followed in less than one of so many places is not drafted
 # Of more places than these every n-th speaks for the others, so that a round is short in a text
 # that repeats one word.
-PLACES = 256
+PLACES = 128
 END = -1  # between two texts, and before the first
 
 Guess = tuple[float, tuple[int, ...]]  # the expected number of right tokens, and the tokens
