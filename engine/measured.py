@@ -18,9 +18,9 @@ from engine.api import Precision
 from engine.errors import Reason
 from engine.guidance import Level, Verdict
 
-NONE, NGRAM, SUFFIX = "none", "ngram", "suffix"
+NONE, NGRAM, SUFFIX, CHAIN = "none", "ngram", "suffix", "chain"
 # What drafts without a model, and takes no memory to speak of.
-LOOKUPS = (NGRAM, SUFFIX)
+LOOKUPS = (NGRAM, SUFFIX, CHAIN)
 WITHOUT_MODEL = (NONE, *LOOKUPS)
 By = Literal["use", "bench"]
 

@@ -181,7 +181,8 @@ class Session:
         self._tokens = []
 
     def forget(self) -> None:
-        """Empty every cache and learned table, as a new session would have them."""
+        """Empty every cache and table, as a new session would have them. What is learned of chats
+        that are kept stays."""
         self.target.model.cache.empty()
         self._drafter.reset()
         self._controller = Automatic(self._drafter.default_length)

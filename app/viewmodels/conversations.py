@@ -348,7 +348,7 @@ class Conversations(QObject):
         self._arrived = chats[0] if chats else ""
 
     def _forgot(self) -> None:
-        self._say(Note(self.tr("What was learned of answers is forgotten.")))
+        self._say(Note(self.tr("What was learned is forgotten.")))
 
     def _failed(self, *_: object) -> None:
         """The reason is shown elsewhere. It may be that of a deletion: show what is there."""

@@ -32,7 +32,7 @@ from engine.fit import Pair
 from engine.library.inspect import repository_of
 from engine.library.scan import Entry
 
-NONE, NGRAM, SUFFIX = measured.NONE, measured.NGRAM, measured.SUFFIX
+NONE, NGRAM = measured.NONE, measured.NGRAM
 LOOK_MS = 2000  # between two looks at the folders
 KEEP_MS = 500  # a slider changes the settings with every step
 MEASURABLE = 32  # tokens of an answer whose speed says something
@@ -243,7 +243,11 @@ class Models(QObject):
         """The draft in words, empty without one."""
         if self.draft == NONE:
             return ""
-        short = {NGRAM: self.tr("repeats"), SUFFIX: self.tr("past answers")}
+        short = {
+            NGRAM: self.tr("repeats"),
+            measured.SUFFIX: self.tr("past answers"),
+            measured.CHAIN: self.tr("all chats"),
+        }
         return short.get(self.draft) or self.name_of(self.draft)
 
     def has(self, key: str) -> bool:

@@ -16,7 +16,7 @@ from engine.errors import Reason
 from engine.fit import Fit, Word
 from engine.guidance import TRANSLATED, Level, Verdict
 from engine.library.scan import Entry
-from engine.measured import LOOKUPS, NGRAM, NONE, SUFFIX, Measurement
+from engine.measured import CHAIN, LOOKUPS, NGRAM, NONE, SUFFIX, Measurement
 
 UNFINISHED = "download_unfinished"
 LONGEST_WORD = 40  # characters before a colon that still are a word; behind it a sentence goes on
@@ -143,7 +143,11 @@ def _repeats_row(key: str, known: Drafts) -> Row:
         NGRAM: (_tr("Repeats from the chat"), _tr("Copies earlier text; needs no memory")),
         SUFFIX: (
             _tr("Repeats from past answers"),
-            _tr("Copies what mostly followed, here and in other chats"),
+            _tr("Copies what mostly followed in any chat"),
+        ),
+        CHAIN: (
+            _tr("Repeats from all chats"),
+            _tr("Copies long passages of this and other chats"),
         ),
     }[key]
     if known.refusal is not None:

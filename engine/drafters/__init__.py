@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from engine.drafters.base import Drafter, NoDrafter
+from engine.drafters.chain import ChainDrafter
 from engine.drafters.ngram import NGramDrafter
 from engine.drafters.suffix import SuffixDrafter
 from engine.past import Texts
@@ -12,9 +13,13 @@ BUILT_IN: dict[str, Callable[[], Drafter]] = {
     "none": NoDrafter,
     "ngram": NGramDrafter,
     "suffix": SuffixDrafter,
+    "chain": ChainDrafter,
 }
 # Those of them that copy from other chats too.
-LEARNED: dict[str, Callable[[Texts], Drafter]] = {"suffix": SuffixDrafter}
+LEARNED: dict[str, Callable[[Texts], Drafter]] = {
+    "suffix": SuffixDrafter,
+    "chain": ChainDrafter,
+}
 
 
 def built_in(name: str, past: Texts | None = None) -> Drafter:

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from engine.drafters.shared import Shared
 from engine.errors import Reason
-from engine.past import Text, Texts
+from engine.past import Texts
 from engine.sampling import Policy
 from engine.verify import Draft
 
@@ -21,7 +22,7 @@ DEPTH = 24  # tokens of the ending and the draft together
 RARE = 10  # what followed in less than one of so many places is not drafted
 # Of more places than these every n-th speaks for the others, so that a round is short in a text
 # that repeats one word.
-PLACES = 256
+PLACES = 128
 END = -1  # between two texts, and before the first
 
 Guess = tuple[float, tuple[int, ...]]  # the expected number of right tokens, and the tokens
@@ -36,17 +37,13 @@ class SuffixDrafter:
     pause: Reason | None = None
 
     def __init__(self, past: Texts | None = None) -> None:
-        self._past = past
-        self._learned: tuple[Text, ...] = ()
-        self._shared = Tree()
-        self._recall()
+        self._shared = Shared(past, Tree, lambda text: text.answer)
         self.reset()
 
     def reset(self) -> None:
         self._chat = Tree()
 
     def prefill(self, tokens: Sequence[int]) -> None:
-        self._recall()
         for token in tokens[len(self._chat) :]:
             self._chat.append(token)
 
@@ -55,25 +52,13 @@ class SuffixDrafter:
         if limit < 1:
             return Draft()
         ending = tokens[-DEPTH:]
-        here, before = self._chat.guess(ending, limit), self._shared.guess(ending, limit)
+        here, before = (tree.guess(ending, limit) for tree in (self._chat, self._shared.table))
         drafted = before[1] if before[0] > here[0] else here[1]
         end = next((i for i, token in enumerate(drafted) if token in policy.ends), limit)
         return Draft(drafted[: end + 1])
 
     def settle(self, length: int) -> None:
         self._chat.cut(length)
-
-    def _recall(self) -> None:
-        """Take in what was learned since; where something was forgotten, all of it anew."""
-        if self._past is None or (found := self._past.all) is self._learned:
-            return
-        known = len(self._learned)
-        if known and found[:known] == self._learned:
-            for text in found[known:]:
-                self._shared.add(text.answer)
-        else:
-            self._shared = Tree(text.answer for text in found)
-        self._learned = found
 
 
 class Tree:
@@ -121,9 +106,13 @@ class Tree:
         found = self._matches(ending)
         rooms = {n: min(limit, n, DEPTH - n) for n in found}
         best, matched = NOTHING, 0
+        seen = set()
         for n in sorted(rooms, key=lambda n: (rooms[n], n), reverse=True):
             if (rooms[n], n) < (best[0], matched):
                 break  # not even a sure draft would be better
+            if found[n] in seen:
+                continue  # the same places had more room
+            seen.add(found[n])
             guess = self._followed(*found[n], rooms[n])
             if (guess[0], n) > (best[0], matched):
                 best, matched = guess, n

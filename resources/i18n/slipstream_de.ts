@@ -274,8 +274,8 @@
         <translation>Diese Datei enthält keinen Chat, der nicht schon hier ist.</translation>
     </message>
     <message>
-        <source>What was learned of answers is forgotten.</source>
-        <translation>Was aus Antworten gelernt wurde, ist vergessen.</translation>
+        <source>What was learned is forgotten.</source>
+        <translation>Das Gelernte ist vergessen.</translation>
     </message>
     <message>
         <source>No chat has “{text}” in it.</source>
@@ -1067,6 +1067,10 @@
     <message>
         <source>past answers</source>
         <translation>frühere Antworten</translation>
+    </message>
+    <message>
+        <source>all chats</source>
+        <translation>alle Chats</translation>
     </message>
     <message>
         <source>Preparing the tokenizer (once per model)</source>
@@ -2416,8 +2420,16 @@
         <translation>Wiederholungen aus früheren Antworten</translation>
     </message>
     <message>
-        <source>Copies what mostly followed, here and in other chats</source>
-        <translation>Schreibt ab, was meist folgte, hier und in anderen Chats</translation>
+        <source>Copies what mostly followed in any chat</source>
+        <translation>Schreibt ab, was meist folgte, in jedem Chat</translation>
+    </message>
+    <message>
+        <source>Repeats from all chats</source>
+        <translation>Wiederholungen aus allen Chats</translation>
+    </message>
+    <message>
+        <source>Copies long passages of this and other chats</source>
+        <translation>Schreibt lange Stellen aus diesem und anderen Chats ab</translation>
     </message>
     <message>
         <source>Loading</source>

@@ -1,5 +1,6 @@
 """The terminal commands: what they print, what they refuse, what they never load."""
 
+import hashlib
 import io
 import json
 import re
@@ -13,6 +14,7 @@ import pytest
 from app import cli, paths, report
 from app.__main__ import main
 from engine.measured import LOOKUPS
+from engine.past import Past
 from tests.folders import IM_END, tiny_config, tokenizer_config, write_json, write_model
 
 
@@ -73,6 +75,23 @@ def test_a_draft_changes_the_numbers_not_the_ids(library, capsys):
     assert plain["stats"]["acceptance_rate"] is None
     assert plain["stats"]["tokens_per_round"] is None
     assert plain["stats"]["accepted_by_position"] == []
+
+
+@pytest.mark.parametrize("draft", ["suffix", "chain"])
+def test_drafts_copy_from_the_windows_chats_and_learn_nothing_here(library, capsys, draft):
+    options = ("--draft", draft, "--draft-length", "8")
+    alone = answer(capsys, *options)
+    tokenizer = (library / "tiny" / "tokenizer.json").read_bytes()
+    learned = Past(paths.past_folder())
+    vocabulary = hashlib.sha256(tokenizer).hexdigest()[:32]
+    learned.of(vocabulary).add("a chat", alone["token_ids"], 0)
+    try:
+        told = answer(capsys, *options)
+        assert len(Past(paths.past_folder()).of(vocabulary).all) == 1
+    finally:
+        learned.clear()
+    assert told["token_ids"] == alone["token_ids"]
+    assert told["stats"]["accepted"] > alone["stats"]["accepted"]
 
 
 def test_a_draft_length_of_0_drafts_nothing(library, capsys):

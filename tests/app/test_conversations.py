@@ -322,7 +322,7 @@ def test_what_drafts_learned_is_forgotten_and_it_is_said():
     assert part.conversations.note is None
     part.lane.run()
     assert part.store.calls == ["forget"]
-    assert part.conversations.note.text == "What was learned of answers is forgotten."
+    assert part.conversations.note.text == "What was learned is forgotten."
 
 
 def test_where_it_cannot_be_forgotten_nothing_else_is_said():

@@ -77,6 +77,11 @@ def test_what_was_never_tried_has_a_dash_and_its_advice():
     assert {rows[key].aside for key in ("none", "ngram", str(DRAFT))} == {"–"}
     assert rows[str(DRAFT)].word == "Good:"
     assert rows["ngram"].detail == "Copies earlier text; needs no memory"
+    names = {key: rows[key].name for key in LOOKUPS}
+    assert list(names.values()) == [
+        "Repeats from the chat", "Repeats from past answers", "Repeats from all chats",
+    ]  # fmt: skip
+    assert len({rows[key].detail for key in LOOKUPS}) == 3
 
 
 def test_plain_decoding_and_repeats_have_their_speeds():

@@ -204,7 +204,7 @@ def test_the_counts_of_the_rounds_add_up(session, draft):
     usage, rounds = chunks[-1].usage, [c.round for c in chunks if c.round is not None]
     assert usage.tokens == sum(r.emitted for r in rounds) == 40
     assert all(r.emitted == r.accepted + 1 for r in rounds)
-    assert sum(r.drafted for r in rounds) == usage.drafted > usage.accepted > 0
+    assert sum(r.drafted for r in rounds) == usage.drafted >= usage.accepted > 0
     assert usage.acceptance_rate == usage.accepted / usage.drafted
 
 
@@ -230,9 +230,9 @@ def test_fifty_answers_leave_no_more_than_their_texts(session, draft):
         sizes.append(len(tables._chat))
     assert max(sizes) < sizes[0] + 4
     assert len(learned(session)) == 50
-    assert len(tables._shared) <= 60 * max(sizes)
+    assert 0 < len(tables._shared.table) <= 60 * max(sizes)
     for n in range(50):
         session._past.forget(f"{n}")
     answer(session, length=4)
     assert learned(session) == ()
-    assert len(tables._shared) == 0
+    assert len(tables._shared.table) == 0

@@ -108,7 +108,8 @@ def test_two_turns_are_the_same_with_any_draft(session, folders, draft, temperat
     session.forget()
     *drafted, first = two_turns()
     assert tuple(drafted) == plain
-    assert first[-1].usage.accepted > 0 or length is None
+    # of a chain there are too few tokens yet: tests/engine/test_learned.py
+    assert first[-1].usage.accepted > 0 or length is None or draft == "chain"
 
 
 def vocabulary(session):

@@ -93,7 +93,7 @@ def test_a_longer_match_drafts_more():
 def test_match_and_draft_are_no_longer_than_the_depth():
     text = list(range(60))
     assert len(propose([*text, *range(20)], 16)) == 12
-    assert len(drafter(text)._shared.guess(range(DEPTH), 16)[1]) == 12
+    assert len(drafter(text)._shared.table.guess(range(DEPTH), 16)[1]) == 12
 
 
 def test_what_followed_in_less_than_one_of_ten_is_not_drafted():
@@ -167,7 +167,7 @@ def test_a_chat_that_is_forgotten_is_drafted_from_no_more():
     past.forget("b")
     assert propose([1, 2], used=used) == (3,)
     assert propose([5, 6], used=used) == (7,)
-    assert 4 not in used._shared._text
+    assert 4 not in used._shared.table._text
     past.clear()
     assert propose([1, 2], used=used) == propose([5, 6], used=used) == ()
 
