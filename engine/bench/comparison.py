@@ -43,7 +43,7 @@ def compare(
 
 
 def _report(plan: Plan, runs: Sequence[Run]) -> Report:
-    rows = rows_of(runs)
+    rows = rows_of(runs, plan.kinds)
     return Report(
         model=inspect(plan.model).name,
         device=pick(plan.device),
