@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from engine.api import ModelInfo
+from engine.api import Kind, ModelInfo
 from engine.errors import EngineError, Reason
 
 Peer = Literal["llama-server", "vLLM"]
@@ -56,6 +56,16 @@ METHODS: dict[Method, str] = {
     "assistant": "mtp",
     "pard": "draft_model",
 }
+HEADS: tuple[tuple[str, Method], ...] = (
+    ("dflash", "dflash"),
+    ("dspark", "dspark"),
+    ("p-eagle", "p-eagle"),
+    ("peagle", "p-eagle"),
+    ("eagle", "eagle3"),
+    ("assistant", "assistant"),
+    ("mtp", "mtp"),
+    ("pard", "pard"),
+)
 PARALLEL = ("p-eagle", "pard")
 
 
@@ -90,6 +100,14 @@ class Command:
     def text(self) -> str:
         """The command, quoted for a POSIX shell, a group a line."""
         return " \\\n  ".join(map(shlex.join, self.groups))
+
+
+def method_of(draft: ModelInfo) -> Method:
+    """How a draft on disk drafts: a head by what its files call it."""
+    if draft.kind is not Kind.HEAD:
+        return "model"
+    named = f"{draft.architecture} {draft.name}".lower()
+    return next((method for word, method in HEADS if word in named), "eagle3")
 
 
 def command(peer: Peer, setting: Setting) -> Command:

@@ -28,7 +28,7 @@ class Category:
 class Row(Way):
     """One way of decoding, over all prompts: medians; `spread` is the middle half of the prompts,
     `tokens` how many were made in all, `by_category` the same for each kind of prompt. `span` is
-    that of a Category; `same` counts the prompts whose ids are all plain decoding's.
+    that of a Category; `same` counts the `prompts` whose ids are all plain decoding's.
 
     `speedup` is over the plain row of the same engine and precision, and so are `differing_ids`
     and `same`, for our rows. `memory_bytes` are weights and caches of target and draft; of
@@ -47,6 +47,7 @@ class Row(Way):
     by_category: Mapping[str, Category] = field(default_factory=dict)
     span: tuple[float, float] | None = None
     same: int | None = None
+    prompts: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Report:
         for row in self.rows:
             named = [_cell(getattr(row, name)) for name in NAMED]
             whole = [_cell(getattr(row, name)) for name in WHOLE]
-            overall = Category(row.tokens_per_second, row.speedup, row.span, self.prompts)
+            overall = Category(row.tokens_per_second, row.speedup, row.span, row.prompts)
             lines.writerow((*named, OVERALL, *_measured(overall), *whole))
             for kind, found in row.by_category.items():
                 lines.writerow((*named, _cell(kind), *_measured(found), *("",) * len(WHOLE)))
@@ -160,6 +161,7 @@ def _row(way: Way, runs: Sequence[Run], plain: Sequence[Run], kinds: Sequence[st
             if kind
         },
         span=overall.span,
+        prompts=overall.prompts,
         same=sum(not count for count in _differing(runs, plain).values()) if ours else None,
     )
 
