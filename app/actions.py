@@ -82,6 +82,7 @@ def _rows() -> tuple[tuple[str, str, str, str], ...]:
         ("", sampling, _tr("Ten steps up or down"), "PgUp, PgDown"),
         ("choose_model", window, _tr("Choose a model"), "Ctrl+L"),
         ("get_models", window, _tr("Get models"), "Ctrl+G"),
+        ("compare", window, _tr("Compare drafts"), "Ctrl+D"),
         ("toggle_sidebar", window, _tr("Show or hide the sidebar"), "Ctrl+B"),
         ("settings", window, _tr("Settings"), "Ctrl+,"),
         ("shortcuts", window, _tr("Keyboard shortcuts"), "F1"),

@@ -1,11 +1,13 @@
 """The bench command: its options, its table and its exit code. Knows no Qt, and no measuring."""
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import resources
 from app.terminal import (
     LONGEST_DRAFT,
     PRECISIONS,
@@ -19,8 +21,12 @@ from app.terminal import (
 
 if TYPE_CHECKING:
     from engine.bench.plan import Plan
+    from engine.bench.prompts import Prompts
     from engine.bench.report import Report, Row
+    from engine.errors import EngineError
     from engine.measured import Setup
+
+KINDS = ("code", "edit", "summarise", "question", "creative")  # of the built-in prompts
 
 
 def add_arguments(bench: argparse.ArgumentParser) -> None:
@@ -52,7 +58,13 @@ def add_arguments(bench: argparse.ArgumentParser) -> None:
         metavar="P",
         help="of the draft models (default: the target's in that row)",
     )
-    bench.add_argument("--prompts", type=Path, required=True, metavar="FILE.jsonl")
+    bench.add_argument(
+        "--prompts",
+        type=_prompts,
+        default=KINDS,
+        metavar="FILE.jsonl",
+        help=f"a prompt a line, or built-in ones: {', '.join(KINDS)}, by comma (default: all)",
+    )
     bench.add_argument("--limit", type=at_least_1, metavar="N", help="use N prompts")
     bench.add_argument(
         "--turns", type=at_least_1, default=1, metavar="T", help="ask the first T of each prompt"
@@ -68,6 +80,15 @@ def add_arguments(bench: argparse.ArgumentParser) -> None:
     bench.add_argument(
         "--json", type=Path, metavar="OUT", help="keep the result in OUT, and go on from there"
     )
+    bench.add_argument(
+        "--csv", type=Path, metavar="OUT", help="write the rows to OUT, also by kind of prompt"
+    )
+
+
+def _prompts(text: str) -> tuple[str, ...] | Path:
+    """Kinds of built-in prompts, else a file."""
+    named = tuple(dict.fromkeys(text.split(",")))
+    return named if set(named) <= set(KINDS) else Path(text)
 
 
 def _lengths(text: str) -> list[int | None]:
@@ -88,6 +109,8 @@ def carry_out(arguments: argparse.Namespace) -> int:
     """Measure, print the table; 1 where --verify-equal finds a fault."""
     from engine.bench.comparison import compare
 
+    if arguments.csv is not None and not arguments.csv.parent.is_dir():
+        raise _unwritable(arguments.csv, "its folder is not there")
     plan = _plan(arguments)
     known = _complete(plan, arguments.json)
     with stop_flag() as stopped:
@@ -95,12 +118,29 @@ def carry_out(arguments: argparse.Namespace) -> int:
     if not known and not plan.against_transformers:
         remember(plan, report)
     print(visible(table(report, arguments.verify_equal)))
+    if arguments.csv is not None:
+        _write(arguments.csv, report.as_csv())
     if not arguments.verify_equal:
         return 0
     faults = report.faults()
     for fault in faults:
         _say(fault.text)
     return 1 if faults else 0
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise _unwritable(file, str(error)) from error
+
+
+def _unwritable(file: Path, error: str) -> "EngineError":
+    from engine.errors import EngineError
+
+    return EngineError(
+        "cannot_write", "{path} cannot be written: {error}", path=str(file), error=error
+    )
 
 
 def _complete(plan: "Plan", file: Path | None) -> bool:
@@ -159,7 +199,6 @@ def _plan(arguments: argparse.Namespace) -> "Plan":
     from app import paths
     from engine.api import Sampling
     from engine.bench.plan import Plan
-    from engine.bench.prompts import read_prompts
     from engine.errors import EngineError
 
     if arguments.verify_equal and arguments.verification == "rejection" and arguments.temperature:
@@ -167,11 +206,15 @@ def _plan(arguments: argparse.Namespace) -> "Plan":
             "rejection_differs",
             "Rejection keeps the odds, not the text: --verify-equal needs --verification coupled.",
         )
+    prompts = _asked(arguments.prompts, arguments.limit, arguments.turns)
+    if prompts.skipped:
+        _say(f"rows left out, since they hold a placeholder: {prompts.skipped}")
     return Plan(
         model=find_model(arguments.model),
         cache_folder=paths.cache_folder(),
         drafts=[draft_choice(name) for name in arguments.draft or ("none", "ngram")],
-        prompts=read_prompts(arguments.prompts, arguments.limit, arguments.turns),
+        prompts=prompts.asked,
+        kinds=prompts.kinds,
         max_tokens=arguments.max_tokens,
         precisions=arguments.precision or (None,),
         draft_precision=arguments.draft_precision,
@@ -183,6 +226,14 @@ def _plan(arguments: argparse.Namespace) -> "Plan":
         verification=arguments.verification,
         against_transformers=arguments.against == "transformers",
     )
+
+
+def _asked(named: tuple[str, ...] | Path, limit: int | None, turns: int) -> "Prompts":
+    from engine.bench.prompts import built_in, read_prompts
+
+    if isinstance(named, Path):
+        return read_prompts(named, limit, turns)
+    return built_in(json.loads(resources.read_text("prompts.json")), named, limit, turns)
 
 
 HEADS = (
@@ -197,7 +248,18 @@ def table(report: "Report", differing: bool) -> str:
     if differing:
         column = ["differing", *(_or_dash(row.differing_ids) for row in report.rows)]
         lines = [(*line, cell) for line, cell in zip(lines, column, strict=True)]
-    return f"{_aligned(lines)}\ndiffering ids: {report.differing_ids}"
+    text = f"{_aligned(lines)}\ndiffering ids: {report.differing_ids}"
+    kinds = list(report.rows[0].by_category)
+    return f"{text}\n\n{_by_kind(report.rows, kinds)}" if len(kinds) > 1 else text
+
+
+def _by_kind(rows: Sequence["Row"], kinds: Sequence[str]) -> str:
+    """Times plain, a column for each kind of prompt."""
+    lines = [("times plain", *kinds)]
+    for row in rows:
+        found = (row.by_category[kind].speedup for kind in kinds)
+        lines.append((row.label, *(_or_dash(times, "{:.2f}") for times in found)))
+    return _aligned(lines)
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> str:

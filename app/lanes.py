@@ -43,6 +43,9 @@ class Job(StrEnum):
     RELEASE = "release"  # a newer version
     CARD = "card"
     LIMIT = "limit"
+    COMPARE = "compare"
+    PROMPTS = "prompts"  # to compare with
+    EXPORT = "export"  # of what came out
     CLOSE = "close"
 
 

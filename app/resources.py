@@ -96,6 +96,7 @@ FONTS: dict[str, tuple[float, int]] = {
     "heading": (1.0, 600),
     "title": (1.08, 600),
     "reading": (1.15, 400),
+    "verdict": (1.15, 600),
     "display": (1.85, 600),
     "figure": (2.6, 500),
 }

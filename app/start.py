@@ -30,6 +30,7 @@ from app.viewmodels.about import About
 from app.viewmodels.alerts import Alerts
 from app.viewmodels.binding import Throttle
 from app.viewmodels.chat import Chat
+from app.viewmodels.compare import Compare
 from app.viewmodels.conversations import Conversations
 from app.viewmodels.counting import Counting
 from app.viewmodels.folders import Folders
@@ -76,6 +77,7 @@ class Program:
     folders: Folders
     history: History
     conversations: Conversations
+    compare: Compare
 
     def begin(self) -> None:
         """Look for what is kept, and for models."""
@@ -167,8 +169,11 @@ def build(
         mark.clear()
         torch_addon.unmark()
 
+    compare = Compare(worker, models, history, app)
     about = About(worker, lambda: online(models), built_for, release.place(), app)
-    parts = Parts(about, chat, conversations, writing, presets, models, stats, alerts, hub, gpu)
+    parts = Parts(
+        about, chat, conversations, writing, presets, models, stats, alerts, hub, gpu, compare
+    )
     window = Window(parts, closing)
     file.set_elsewhere.connect(window.set)
     geometry = Geometry(folder, window)
@@ -188,7 +193,8 @@ def build(
     models.settings_changed.connect(notifier.follow)
     models.settings_changed.connect(appearance.follow)
     return Program(
-        app, window, worker, alerts, models, chat, stats, hub, gpu, folders, history, conversations
+        *(app, window, worker, alerts, models, chat, stats, hub, gpu, folders, history),
+        *(conversations, compare),
     )
 
 

@@ -22,6 +22,7 @@ from app.viewmodels.about import About
 from app.viewmodels.alerts import Action, Alerts
 from app.viewmodels.binding import bind
 from app.viewmodels.chat import Chat
+from app.viewmodels.compare import Compare
 from app.viewmodels.conversations import Conversations
 from app.viewmodels.gpu import Gpu
 from app.viewmodels.hub import Hub
@@ -34,6 +35,7 @@ from app.widgets.about import AboutDialog
 from app.widgets.border import Border, Span
 from app.widgets.chat_column import NoteBar
 from app.widgets.chat_list import RAIL, ChatList
+from app.widgets.compare import CompareDialog
 from app.widgets.composer import Composer
 from app.widgets.context_meter import ContextMeter, OverflowBar
 from app.widgets.error_bar import ErrorBar
@@ -71,6 +73,7 @@ class Parts:
     alerts: Alerts
     hub: Hub
     gpu: Gpu
+    compare: Compare
 
 
 class Window(QWidget):
@@ -142,6 +145,13 @@ class Window(QWidget):
         return made
 
     @cached_property
+    def compare(self) -> CompareDialog:
+        """The dialog that compares drafts; made when it is first asked for."""
+        made = CompareDialog(self._parts.compare, self)
+        self.dialog_made.emit("compare", made)
+        return made
+
+    @cached_property
     def about(self) -> AboutDialog:
         """What the program is; made when it is first asked for."""
         return AboutDialog(self._parts.about, self)
@@ -184,6 +194,7 @@ class Window(QWidget):
         self.header.find_asked.connect(self.transcript.open_find)
         self.header.tint_toggled.connect(lambda on: self.set("tint", on))
         self.sidebar.folded.connect(self.toggle_sidebar)
+        self.sidebar.drafts.compare_asked.connect(self.show_compare)
         self.sidebar.gpu.asked.connect(self.show_gpu)
         for border in (self.list_border, self.side_border):
             border.moved.connect(self._place)
@@ -201,6 +212,7 @@ class Window(QWidget):
                 "copy_answer": self.copy_answer,
                 "choose_model": self.choose_model,
                 "get_models": parts.hub.open,
+                "compare": self.show_compare,
                 "toggle_sidebar": self.toggle_sidebar,
                 "settings": lambda: self.settings.open_up(),
                 "shortcuts": self.show_shortcuts,
@@ -255,6 +267,11 @@ class Window(QWidget):
         self._sheet.show()
         self._sheet.raise_()
         self._sheet.activateWindow()
+
+    def show_compare(self) -> None:
+        """Which draft is fastest here."""
+        if not self._models.first_run:
+            self.compare.open_up()
 
     def show_gpu(self) -> None:
         """What the settings say of the graphics card."""

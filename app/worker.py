@@ -32,12 +32,15 @@ from app.lanes import (
     Task,
 )
 from engine.api import Chunk, Drafting, Loaded, Message, Precision, Sampling
+from engine.bench import asking
+from engine.bench.asking import Asked, Heat
+from engine.bench.runs import Run
 from engine.fit import Pair
 
 FLUSH_MS = 33
 
 
-class SessionLike(Protocol):
+class SessionLike(Asked, Protocol):
     """What the model lane needs of `engine.session.Session`."""
 
     def load_target(
@@ -49,26 +52,6 @@ class SessionLike(Protocol):
         progress: Report,
         stopped: Stopped,
     ) -> Loaded: ...
-
-    def choose_draft(
-        self,
-        choice: str | Path,
-        *,
-        precision: Precision | None,
-        progress: Report,
-        stopped: Stopped,
-    ) -> None: ...
-
-    def reply(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        drafting: Drafting,
-        *,
-        resume: bool,
-        chat: str | None,
-        stopped: Stopped,
-    ) -> Iterator[Chunk]: ...
 
     def oldest(self, messages: Sequence[Message], room: int) -> int: ...
 
@@ -187,6 +170,20 @@ class Worker(QObject):
                 self._outbox.put(chunk)
 
         self._submit(self._model, Job.REPLY, task)
+
+    def compare(self, heat: Heat) -> None:
+        """Measure a heat on the running target, whose draft is then another: finishes with a list
+        of runs."""
+
+        def task(report: Report, stopped: Stopped) -> list[Run]:
+            with _kept_from_the_collector():
+                return asking.run(self._engine(), heat, report, stopped)
+
+        self._submit(self._model, Job.COMPARE, task)
+
+    def stop_comparing(self) -> None:
+        """End the heat, between two rounds or two chunks of a prompt."""
+        self._model.stop_all(Job.COMPARE)
 
     def make_room(self, task: Callable[[SessionLike, Stopped], object]) -> None:
         """Do `task` with the session in the model lane: finishes as ROOM."""

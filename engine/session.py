@@ -95,6 +95,12 @@ class Session:
         """The draft model, where the draft is a model."""
         return self._draft
 
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of weights and caches of target and draft now."""
+        both = [one for one in (self._target, self._draft) if one is not None]
+        return sum(one.loaded.memory_bytes + one.model.cache.nbytes for one in both)
+
     def load_target(
         self,
         path: Path,

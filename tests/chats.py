@@ -92,6 +92,9 @@ class MemoryStore:
     def choose(self, entry: str) -> None:
         pass
 
+    def first_questions(self, count: int) -> list[str]:
+        return list(self.texts.values())[:count]
+
     def unsent(self) -> dict[str, Unsent]:
         return {}
 

@@ -214,6 +214,7 @@ class ScriptedSession:
         self.resumed: list[bool] = []
         self.chats: list[str | None] = []
         self.rooms: list[int] = []
+        self.forgotten = 0
         self.spare: int | Exception = 2
         self.choices: list[str | Path] = []
         self.describe: Callable[[Path], ModelInfo] = info
@@ -317,6 +318,13 @@ class ScriptedSession:
             yield item
             if self.pause:
                 time.sleep(self.pause)
+
+    @property
+    def memory_bytes(self) -> int:
+        return 1_650_000_000 if self.choices[-1:] in ([], ["none"], ["ngram"]) else 2_180_000_000
+
+    def forget(self) -> None:
+        self.forgotten += 1
 
     def oldest(self, messages: Sequence[Message], room: int) -> int:
         self.rooms.append(room)

@@ -27,7 +27,7 @@ from app.crashes import Crashes
 from app.unforeseen import Unforeseen
 from engine.api import Usage
 from engine.errors import LoadError, Reason
-from tests import chat_screens, gpu_screens, model_screens
+from tests import chat_screens, compare_screens, gpu_screens, model_screens
 from tests.chat_screens import QUESTION, first_answer
 from tests.fakes import DRAFT, FakeShelf
 from tests.model_screens import computer, usual
@@ -179,6 +179,7 @@ def main(arguments: list[str]) -> None:
         "around": lambda: around(out),
         **{name: partial(draw, out) for name, draw in chat_screens.PICTURES.items()},
         **{name: partial(draw, out) for name, draw in model_screens.PICTURES.items()},
+        **{name: partial(draw, out) for name, draw in compare_screens.PICTURES.items()},
         **{name: partial(draw, out) for name, draw in gpu_screens.PICTURES.items()},
     }
     for name, draw in pictures.items():

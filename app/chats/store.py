@@ -57,6 +57,11 @@ class Reader:
         """The messages of a chat with all their versions, in the order of writing."""
         return self._do(lambda: tables.entries(self._db, chat), "BEGIN")
 
+    def first_questions(self, count: int) -> list[str]:
+        """What the last `count` chats to be begun were begun with, the newest first; those with
+        attachments are left out."""
+        return self._do(lambda: tables.first_questions(self._db, count), "BEGIN")
+
     def export(self, chats: Sequence[str], path: Path, form: Form) -> int:
         """Write chats into the file at `path`; how many of them are known."""
         known = {record.id: record for record in self.chats()}

@@ -61,6 +61,19 @@ def entries(db: sqlite3.Connection, chat: str) -> list[Entry]:
     return rooted(_entry(*row) for row in db.execute(query, (chat,)))
 
 
+def first_questions(db: sqlite3.Connection, count: int) -> list[str]:
+    """The questions without attachments that chats begin with, each once, the newest first;
+    nothing of removed chats."""
+    rows = db.execute(
+        "SELECT text, max(seq) AS last FROM messages WHERE parent IS NULL AND role = 'user'"
+        " AND attachments = '[]' AND trim(text) <> ''"
+        " AND chat IN (SELECT id FROM chats WHERE NOT removed)"
+        " GROUP BY text ORDER BY last DESC LIMIT ?",
+        (count,),
+    )
+    return [text for text, _ in rows]
+
+
 def unsent(db: sqlite3.Connection) -> dict[str, Unsent]:
     """What is being written, by chat; "" is the chat that is none yet."""
     rows = db.execute("SELECT chat, text, attachments FROM unsent")

@@ -42,6 +42,8 @@ class StoreLike(Protocol):
 
     def drop(self, entry: str) -> None: ...
 
+    def first_questions(self, count: int) -> list[str]: ...
+
     def unsent(self) -> dict[str, Unsent]: ...
 
     def put_unsent(self, unsent: Mapping[str, Unsent]) -> None: ...
@@ -90,6 +92,7 @@ class History(QObject):
     exported = Signal(object, int)  # Path, how many chats
     forgot = Signal()
     taken_in = Signal(list)  # the ids of chats that were imported
+    questions = Signal(list)  # what chats began with
     unsent = Signal(dict)  # Unsent by chat, "" of the chat that is none yet
     noticed = Signal(object)  # Reason
     failed = Signal(object)  # Reason
@@ -121,6 +124,10 @@ class History(QObject):
     def look_for_unsent(self) -> None:
         """What was being written when the program ended: `unsent`."""
         self._keep(lambda store: _Told("unsent", (store.unsent(),)))
+
+    def look_for_questions(self, count: int) -> None:
+        """What the last chats began with: `questions`."""
+        self._keep(lambda store: _Told("questions", (store.first_questions(count),)))
 
     def put_unsent(self, unsent: Mapping[str, Unsent]) -> None:
         """Write all that is being written."""

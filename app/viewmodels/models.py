@@ -26,7 +26,7 @@ from app.viewmodels.shelf import ShelfLike, Trial
 from app.viewmodels.starter import Starter
 from app.worker import Worker
 from engine import measured
-from engine.api import Drafting, Loaded, Precision, Progress, Usage, Verification
+from engine.api import Drafting, Loaded, ModelInfo, Precision, Progress, Usage, Verification
 from engine.errors import Reason
 from engine.fit import Pair
 from engine.library.inspect import repository_of
@@ -211,8 +211,16 @@ class Models(QObject):
             self._remember(self.settings.with_speed(self.target_key, loaded.precision, speed))
             self._show_running()
         key = self.draft if usage.drafted else NONE
-        trial = Trial(key, speed, usage.tokens, usage.acceptance_rate)
+        self.learn(Trial(key, speed, usage.tokens, usage.acceptance_rate))
+
+    def learn(self, trial: Trial) -> None:
+        """Keep what was measured of a draft of the running target."""
         self._library.learn(self.settings.draft_precisions, trial)
+
+    def draft_again(self) -> None:
+        """Load the draft anew: the engine has drafted with others meanwhile."""
+        if self.loaded is not None and self._loading_draft is None:
+            self._load_draft(self._draft_as_wanted(self.draft), anyway=True)
 
     def set(self, name: str, value: Value) -> None:
         """Give a setting of the table another value."""
@@ -257,6 +265,15 @@ class Models(QObject):
     def name_of(self, key: str) -> str:
         """What the model at path `key` is called."""
         return self._library.name(key)
+
+    def info_of(self, key: str) -> ModelInfo | None:
+        """What the files of the model at path `key` say."""
+        return self._library.info(key)
+
+    def is_translated(self, key: str) -> bool:
+        """Whether the draft at path `key` has another vocabulary than the running target."""
+        verdict = self._library.known.verdicts.get(Path(key))
+        return verdict is not None and verdict.translated
 
     @property
     def plain_speed(self) -> float | None:

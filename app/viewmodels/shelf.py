@@ -22,7 +22,7 @@ from engine.library.candidates import head_verdict, setup
 from engine.library.catalogue import Catalogue
 from engine.library.index import Index
 from engine.library.scan import Entry
-from engine.measured import Measured, Measurement, Setup
+from engine.measured import By, Measured, Measurement, Setup
 from engine.vocabulary import Difference
 
 Report = Callable[[Progress], None]
@@ -77,12 +77,13 @@ class Running:
 
 @dataclass(frozen=True)
 class Trial:
-    """An answer that was made with the draft `key`: its speed, and the share accepted."""
+    """Answers that were made with the draft `key`: their speed, and the share accepted."""
 
     key: str
     tokens_per_second: float
     tokens: int
     acceptance_rate: float | None
+    by: By = "use"
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,7 @@ class Shelf:
                 trial.tokens_per_second,
                 trial.tokens,
                 trial.acceptance_rate,
+                trial.by,
             )
         of = {key: self._measured.of(running.setup(key)) for key in running.drafts}
         return Known(running, {key: found for key, found in of.items() if found is not None})

@@ -1,6 +1,6 @@
 """Who drafts, and behind one button how much and by which rule."""
 
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QSlider, QVBoxLayout, QWidget
 
 from app.settings import Settings
@@ -19,11 +19,16 @@ LEAST = 120  # pixels of the list of precisions, however low the screen is
 class DraftPicker(QWidget):
     """The section "Draft" of the sidebar."""
 
+    compare_asked = Signal()
+
     def __init__(self, models: Models) -> None:
         super().__init__()
         self._models = models
         self.options = Button("", kind="flat")
         self.options.setProperty("tone", "accent_text")
+        self.compare = Button(self.tr("Compare…"), kind="flat")
+        self.compare.setProperty("tone", "accent_text")
+        self.compare.setToolTip(self.tr("Find out which draft is fastest here"))
         self.choices = ChoiceList(self.tr("Drafts"))
         self._card = QFrame()
         self._card.setObjectName("card")
@@ -34,6 +39,7 @@ class DraftPicker(QWidget):
         self.popover = DraftOptions(self, models)
         self._build()
         self.options.clicked.connect(self._open)
+        self.compare.clicked.connect(self.compare_asked)
         self.choices.chosen.connect(models.choose_draft)
         self.choices.acted.connect(models.act)
         bind(models, Models.drafts, self.update_rows)
@@ -47,13 +53,18 @@ class DraftPicker(QWidget):
         head.setContentsMargins(0, 0, 0, 0)
         head.addWidget(label(self.tr("Draft"), "heading"))
         head.addStretch()
-        head.addWidget(self.options)
+        head.addWidget(self.compare)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(0, 0, 0, 0)
+        foot.addWidget(self.options)
+        foot.addStretch()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
         column.addLayout(head)
         column.addWidget(self._card)
         column.addWidget(self._none)
+        column.addLayout(foot)
 
     def _open(self) -> None:
         self.popover.fit(self.screen().availableGeometry().height())

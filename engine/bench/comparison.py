@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from engine.bench import contenders
+from engine.bench.asking import WARM_UP_TOKENS
 from engine.bench.contenders import Contender
 from engine.bench.plan import Plan, identity
 from engine.bench.record import Record
@@ -13,8 +14,6 @@ from engine.bench.stock import Say
 from engine.devices import pick
 from engine.library.inspect import inspect
 from engine.loading import Stopped
-
-WARM_UP_TOKENS = 8
 
 
 def compare(
@@ -43,7 +42,7 @@ def compare(
 
 
 def _report(plan: Plan, runs: Sequence[Run]) -> Report:
-    rows = rows_of(runs)
+    rows = rows_of(runs, plan.kinds)
     return Report(
         model=inspect(plan.model).name,
         device=pick(plan.device),

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from engine import guidance
-from engine.api import Chunk, Drafting, Finish, Message, Sampling
+from engine.api import Drafting, Message, Sampling
+from engine.bench.asking import Manner, ask
 from engine.bench.plan import Plan
 from engine.bench.prompts import Conversation
 from engine.bench.runs import AUTO, Answer, Way
 from engine.bench.stock import FLOATS, Say, Stock
 from engine.drafters import BUILT_IN
 from engine.drafters.base import Drafter, NoDrafter
-from engine.errors import Cancelled, DraftRefused, OutOfMemory
+from engine.errors import Cancelled, DraftRefused
 from engine.library.inspect import inspect
 from engine.loading import LoadedModel, Stopped
 from engine.sampling import resolve
@@ -133,9 +134,10 @@ class _Slipstream:
     ) -> None:
         self.way = way
         self._session, self._drafter, self._models = session, drafter, models
-        self._sampling = plan.sampling
         length = way.draft_length
-        self._drafting = Drafting(length if isinstance(length, int) else None, plan.verification)
+        drafting = Drafting(length if isinstance(length, int) else None, plan.verification)
+        vocabulary = session.target.loaded.vocabulary
+        self._manner = Manner(way, plan.sampling, drafting, vocabulary)
 
     @property
     def memory_bytes(self) -> int:
@@ -143,38 +145,8 @@ class _Slipstream:
 
     def answer(self, asked: Conversation, max_tokens: int, stopped: Stopped) -> tuple[Answer, ...]:
         self._session.use(self._drafter)
-        self._session.forget()
-        answers = []
-        chat: list[Message] = []
-        for turn in asked:
-            chat.append(Message("user", turn))
-            chunks = self._reply(chat, max_tokens, stopped)
-            ids = tuple(token for chunk in chunks for token in chunk.token_ids)
-            chat.append(
-                Message(
-                    "assistant",
-                    "".join(chunk.text for chunk in chunks),
-                    ids if chunks[-1].token_ids_exact else None,
-                    self._session.target.loaded.vocabulary,
-                    "".join(chunk.reasoning for chunk in chunks),
-                )
-            )
-            usage = chunks[-1].usage
-            answers.append(
-                Answer(ids, usage.tokens_per_second or 0.0, usage.time_to_first_token or 0.0, usage)
-            )
-        return tuple(answers)
-
-    def _reply(self, chat: Sequence[Message], max_tokens: int, stopped: Stopped) -> list[Chunk]:
-        sampling = replace(self._sampling, max_tokens=max_tokens)
-        chunks = list(self._session.reply(chat, sampling, self._drafting, stopped=stopped))
-        if chunks[-1].finish is Finish.CANCELLED:
-            raise Cancelled()
-        if chunks[-1].finish is Finish.MEMORY:
-            raise OutOfMemory(
-                "bench_no_memory", "Memory ran out while {row} answered.", row=self.way.label
-            )
-        return chunks
+        sampling = replace(self._manner.sampling, max_tokens=max_tokens)
+        return ask(self._session, asked, replace(self._manner, sampling=sampling), stopped)
 
 
 def _theirs(plan: Plan, stock: Stock, ours: LoadedModel, say: Say) -> list[Contender]:

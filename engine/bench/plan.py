@@ -19,9 +19,10 @@ from engine.devices import pick
 class Plan:
     """What to measure: a row for each precision, each draft and each of its lengths.
 
-    `drafts`: names of `drafters.BUILT_IN` or paths; plain decoding is always measured. Of
-    `precisions` None is what the engine takes for the target; `draft_precision` None is the
-    target's in that row. Of `draft_lengths` None is automatic.
+    `kinds` are those of the prompts, in their order, or empty. `drafts`: names of
+    `drafters.BUILT_IN` or paths; plain decoding is always measured. Of `precisions` None is what
+    the engine takes for the target; `draft_precision` None is the target's in that row. Of
+    `draft_lengths` None is automatic.
     """
 
     model: Path
@@ -29,6 +30,7 @@ class Plan:
     drafts: Sequence[str | Path]
     prompts: Sequence[Conversation]
     max_tokens: int
+    kinds: Sequence[str] = ()
     precisions: Sequence[Precision | None] = (None,)
     draft_precision: Precision | None = None
     draft_lengths: Sequence[int | None] = (None,)

@@ -183,6 +183,102 @@
     </message>
 </context>
 <context>
+    <name>CommandCard</name>
+    <message>
+        <source>Command</source>
+        <translation>Befehl</translation>
+    </message>
+    <message>
+        <source>Copy as llama-server command</source>
+        <translation>Als Befehl für llama-server kopieren</translation>
+    </message>
+    <message>
+        <source>Copy as vLLM command</source>
+        <translation>Als Befehl für vLLM kopieren</translation>
+    </message>
+</context>
+<context>
+    <name>Compare</name>
+    <message>
+        <source>Saved as {name}</source>
+        <translation>Gespeichert als {name}</translation>
+    </message>
+</context>
+<context>
+    <name>CompareDialog</name>
+    <message>
+        <source>Compare drafts</source>
+        <translation>Entwürfe vergleichen</translation>
+    </message>
+    <message>
+        <source>Prompts</source>
+        <translation>Aufgaben</translation>
+    </message>
+    <message>
+        <source>Answer length</source>
+        <translation>Antwortlänge</translation>
+    </message>
+    <message>
+        <source>Runs</source>
+        <translation>Durchgänge</translation>
+    </message>
+    <message>
+        <source>{count} of each</source>
+        <translation>je {count}</translation>
+    </message>
+    <message>
+        <source>Run</source>
+        <translation>Starten</translation>
+    </message>
+    <message>
+        <source>Target</source>
+        <translation>Zielmodell</translation>
+    </message>
+    <message>
+        <source>Done</source>
+        <translation>Erledigt</translation>
+    </message>
+    <message>
+        <source>Export…</source>
+        <translation>Exportieren …</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+    <message>
+        <source>Use the fastest</source>
+        <translation>Den schnellsten verwenden</translation>
+    </message>
+    <message>
+        <source>A file…</source>
+        <translation>Eine Datei …</translation>
+    </message>
+    <message>
+        <source>Run again</source>
+        <translation>Wiederholen</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Prompts (*.jsonl *.json);;All files (*)</source>
+        <translation>Aufgaben (*.jsonl *.json);;Alle Dateien (*)</translation>
+    </message>
+    <message>
+        <source>Export</source>
+        <translation>Exportieren</translation>
+    </message>
+</context>
+<context>
+    <name>CompareTable</name>
+    <message>
+        <source>Draft</source>
+        <translation>Entwurf</translation>
+    </message>
+</context>
+<context>
     <name>Composer</name>
     <message>
         <source>Attach text files</source>
@@ -428,6 +524,14 @@
 </context>
 <context>
     <name>DraftPicker</name>
+    <message>
+        <source>Compare…</source>
+        <translation>Vergleichen …</translation>
+    </message>
+    <message>
+        <source>Find out which draft is fastest here</source>
+        <translation>Herausfinden, welcher Entwurf hier der schnellste ist</translation>
+    </message>
     <message>
         <source>Drafts</source>
         <translation>Entwürfe</translation>
@@ -890,6 +994,25 @@
     <message>
         <source>Offline: nothing is searched for or fetched until it is switched off.</source>
         <translation>Offline: Bis zum Ausschalten wird nichts gesucht oder geholt.</translation>
+    </message>
+</context>
+<context>
+    <name>KindCharts</name>
+    <message>
+        <source>Times plain, by kind of prompt</source>
+        <translation>Vielfaches ohne Entwurf, nach Art der Aufgabe</translation>
+    </message>
+    <message>
+        <source>fastest of its kind</source>
+        <translation>schnellster seiner Art</translation>
+    </message>
+    <message>
+        <source>slowest to fastest prompt</source>
+        <translation>langsamste bis schnellste Aufgabe</translation>
+    </message>
+    <message>
+        <source>plain</source>
+        <translation>ohne</translation>
     </message>
 </context>
 <context>
@@ -1850,6 +1973,10 @@
         <translation>Ein Modell wählen</translation>
     </message>
     <message>
+        <source>Compare drafts</source>
+        <translation>Entwürfe vergleichen</translation>
+    </message>
+    <message>
         <source>Settings</source>
         <translation>Einstellungen</translation>
     </message>
@@ -2012,6 +2139,184 @@
     <message>
         <source>Repair</source>
         <translation>Reparieren</translation>
+    </message>
+</context>
+<context>
+    <name>compare_table</name>
+    <message>
+        <source>Fastest</source>
+        <translation>Schnellster</translation>
+    </message>
+</context>
+<context>
+    <name>compare_words</name>
+    <message>
+        <source>tok/s</source>
+        <translation>tok/s</translation>
+    </message>
+    <message>
+        <source>Times plain</source>
+        <translation>Vielfaches</translation>
+    </message>
+    <message>
+        <source>Range</source>
+        <translation>Spanne</translation>
+    </message>
+    <message>
+        <source>Accepted</source>
+        <translation>Angenommen</translation>
+    </message>
+    <message>
+        <source>Tokens a round</source>
+        <translation>Tokens je Runde</translation>
+    </message>
+    <message>
+        <source>First token</source>
+        <translation>Erstes Token</translation>
+    </message>
+    <message>
+        <source>Memory</source>
+        <translation>Speicher</translation>
+    </message>
+    <message>
+        <source>Same text</source>
+        <translation>Gleicher Text</translation>
+    </message>
+    <message>
+        <source>No model runs.</source>
+        <translation>Kein Modell läuft.</translation>
+    </message>
+    <message>
+        <source>Code</source>
+        <translation>Code</translation>
+    </message>
+    <message>
+        <source>Edit</source>
+        <translation>Bearbeiten</translation>
+    </message>
+    <message>
+        <source>Summarise</source>
+        <translation>Zusammenfassen</translation>
+    </message>
+    <message>
+        <source>Question</source>
+        <translation>Frage</translation>
+    </message>
+    <message>
+        <source>Creative</source>
+        <translation>Kreativ</translation>
+    </message>
+    <message>
+        <source>Built-in set</source>
+        <translation>Mitgeliefert</translation>
+    </message>
+    <message>
+        <source>My last questions</source>
+        <translation>Meine letzten Fragen</translation>
+    </message>
+    <message>
+        <source>{taken} of {count} prompts</source>
+        <translation>{taken} von {count} Aufgaben</translation>
+    </message>
+    <message>
+        <source>placeholders left out: {count}</source>
+        <translation>ausgelassene Platzhalter: {count}</translation>
+    </message>
+    <message>
+        <source>{count} prompt</source>
+        <translation>{count} Aufgabe</translation>
+    </message>
+    <message>
+        <source>{count} prompts</source>
+        <translation>{count} Aufgaben</translation>
+    </message>
+    <message>
+        <source>Measuring {name}</source>
+        <translation>{name} wird gemessen</translation>
+    </message>
+    <message>
+        <source>Measuring without a draft</source>
+        <translation>Ohne Entwurf wird gemessen</translation>
+    </message>
+    <message>
+        <source>{left} left</source>
+        <translation>noch {left}</translation>
+    </message>
+    <message>
+        <source>Which draft is fastest here?</source>
+        <translation>Welcher Entwurf ist hier der schnellste?</translation>
+    </message>
+    <message>
+        <source>Plain decoding could not be measured.</source>
+        <translation>Ohne Entwurf ließ sich nicht messen.</translation>
+    </message>
+    <message>
+        <source>Nothing was measured to the end.</source>
+        <translation>Nichts wurde zu Ende gemessen.</translation>
+    </message>
+    <message>
+        <source>No draft is faster here than none.</source>
+        <translation>Kein Entwurf ist hier schneller als keiner.</translation>
+    </message>
+    <message>
+        <source>{name} is fastest here: {times} times plain.</source>
+        <translation>{name} ist hier am schnellsten: {times}-mal so schnell wie ohne Entwurf.</translation>
+    </message>
+    <message>
+        <source>For “{kind}”, {name} was faster still.</source>
+        <translation>Bei „{kind}“ war {name} noch schneller.</translation>
+    </message>
+    <message>
+        <source>The target stays loaded, with one draft at a time beside it. The chat goes on when this is over, with the draft that it had.</source>
+        <translation>Das Zielmodell bleibt geladen, und neben ihm immer nur ein Entwurf. Danach geht der Chat weiter, mit dem Entwurf, den er hatte.</translation>
+    </message>
+    <message>
+        <source>Every prompt is answered without a draft and with each that is ticked, one of them loaded at a time beside the target. The draft chosen now is loaded again at the end.</source>
+        <translation>Jede Aufgabe wird ohne Entwurf und mit jedem angekreuzten beantwortet; neben dem Zielmodell ist immer nur einer davon geladen. Am Ende wird der jetzt gewählte Entwurf wieder geladen.</translation>
+    </message>
+    <message>
+        <source>This takes up to {time}.</source>
+        <translation>Das dauert bis zu {time}.</translation>
+    </message>
+    <message>
+        <source>Finished in {time}.</source>
+        <translation>Fertig nach {time}.</translation>
+    </message>
+    <message>
+        <source>Stopped after {time}.</source>
+        <translation>Abgebrochen nach {time}.</translation>
+    </message>
+    <message>
+        <source>Medians of {count} run, drafts taken in turn, temperature 0.</source>
+        <translation>Median von {count} Durchgang, Entwürfe im Wechsel, Temperatur 0.</translation>
+    </message>
+    <message>
+        <source>Medians of {count} runs, drafts taken in turn, temperature 0.</source>
+        <translation>Mediane von {count} Durchgängen, Entwürfe im Wechsel, Temperatur 0.</translation>
+    </message>
+    <message>
+        <source>Range: slowest to fastest prompt.</source>
+        <translation>Spanne: langsamste bis schnellste Aufgabe.</translation>
+    </message>
+    <message>
+        <source>Running</source>
+        <translation>Läuft</translation>
+    </message>
+    <message>
+        <source>{low} to {high}</source>
+        <translation>{low} bis {high}</translation>
+    </message>
+    <message>
+        <source>{count} of {all}</source>
+        <translation>{count} von {all}</translation>
+    </message>
+    <message>
+        <source>All prompts</source>
+        <translation>Alle Aufgaben</translation>
+    </message>
+    <message>
+        <source>{times} slower</source>
+        <translation>{times} langsamer</translation>
     </message>
 </context>
 <context>

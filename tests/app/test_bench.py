@@ -1,13 +1,17 @@
 """The bench command: its lists, its table, its exit codes, and the file it goes on from."""
 
+import csv
 import json
 import re
+from pathlib import Path
 
 import pytest
 
+import resources
 from app import bench, cli, paths
 from app.__main__ import main
 from engine.bench import contenders
+from engine.bench.prompts import PLACEHOLDER, built_in
 from engine.bench.report import Report, Row
 from engine.library.candidates import setup
 from engine.measured import Measured
@@ -123,6 +127,48 @@ def test_a_draft_that_never_drafted_is_not_kept(library, measure):
     measure("--max-tokens", "1", "--device", "cpu")
     assert known(library, "none") is not None
     assert known(library, "weak") is None
+
+
+def test_the_rows_are_written_for_a_spreadsheet(measure, tmp_path):
+    out = tmp_path / "out.csv"
+    code, _ = measure("--draft-length", "4", "--csv", str(out))
+    assert code == 0
+    lines = list(csv.DictReader(out.open()))
+    assert [(line["draft"], line["category"]) for line in lines] == [
+        *(("", "overall"), ("", "x")),
+        *(("weak", "overall"), ("weak", "x")),
+    ]
+    code, printed = measure("--csv", str(tmp_path / "absent" / "out.csv"))
+    assert code == 1
+    assert "cannot be written" in printed.err
+    assert "loading" not in printed.err
+
+
+def test_built_in_prompts_are_named_by_kind_and_shown_by_kind(library, capsys):
+    assert parsed("--prompts", "edit,code").prompts == ("edit", "code")
+    assert parsed("--prompts", "edit.jsonl").prompts == Path("edit.jsonl")
+    asked = ["--model", "tiny", "--draft", "ngram", "--max-tokens", "4", "--prompts", "edit,code"]
+    assert main(["bench", *asked, "--limit", "2"]) == 0
+    *_, head, plain, drafted = capsys.readouterr().out.splitlines()
+    assert head.split() == ["times", "plain", "edit", "code"]
+    assert plain.split()[-2:] == ["1.00", "1.00"]
+    assert drafted.startswith("slipstream ngram auto")
+
+
+def test_every_kind_has_built_in_prompts():
+    sets = json.loads(resources.read_text("prompts.json"))
+    assert tuple(sets) == bench.KINDS
+    for kind, asked in sets.items():
+        assert built_in(sets, [kind]).kinds == (kind,) * len(asked)
+        assert len(asked) >= 4
+
+
+def test_placeholders_are_counted(library, tmp_path, capsys):
+    file = tmp_path / "speed.jsonl"
+    held = f"{PLACEHOLDER} USING SPECDEC_BENCH"
+    file.write_text("\n".join(json.dumps({"turns": [text]}) for text in ("Hello", held)))
+    assert main(["bench", "--model", "tiny", "--max-tokens", "4", "--prompts", str(file)]) == 0
+    assert "since they hold a placeholder: 1" in capsys.readouterr().err
 
 
 def test_equal_ids_and_accepted_drafts_end_with_0(measure):

@@ -21,6 +21,7 @@ KEYS = {
     "copy_answer": "Ctrl+Shift+C",
     "choose_model": "Ctrl+L",
     "get_models": "Ctrl+G",
+    "compare": "Ctrl+D",
     "toggle_sidebar": "Ctrl+B",
     "settings": "Ctrl+,",
     "shortcuts": "F1",

@@ -822,3 +822,20 @@ def test_opening_500_messages_is_quick(opened):
     began = time.process_time()
     assert len(kept.entries("c")) == 500
     assert time.process_time() - began < 0.8  # 0.1 s on a quiet machine
+
+
+def test_first_questions_are_the_newest_once_without_attachments_and_removed_chats(opened):
+    kept = opened()
+    for chat, text in (("a", "One?"), ("b", "Two?"), ("c", "One?"), ("d", "Gone?"), ("e", "  ")):
+        talk(kept, chat, text, "An answer")
+    first = question("First?", "f")
+    kept.put_chat(ChatRecord("f", "F"))
+    kept.put(first)
+    said = answer("Yes.", first)
+    kept.put(said)
+    kept.put(question("Later?", "f", said.id))
+    kept.put_chat(ChatRecord("g", "G"))
+    kept.put(question("Read this?", "g", attachments=(Attachment("a.txt", "text"),)))
+    kept.remove("d")
+    assert kept.first_questions(9) == ["First?", "One?", "Two?"]
+    assert kept.first_questions(1) == ["First?"]

@@ -1,5 +1,7 @@
 """What is measured, on tiny models: rows, order, sums."""
 
+import csv
+import io
 import json
 
 import pytest
@@ -355,3 +357,50 @@ def test_the_report_is_plain_json(folders):
         "memory_bytes",
     }
     assert report["differing_ids"] == 0
+
+
+KINDS = {"prompts": [("abc abc abc",), ("one two",), ("two one",)], "kinds": ["a", "b", ""]}
+
+
+def test_each_row_says_what_each_kind_of_prompt_came_to(folders):
+    plain, ngram = compare(plan(folders, drafts=["ngram"], **KINDS)).rows
+    assert set(plain.by_category) == set(ngram.by_category) == {"a", "b"}
+    for kind, found in ngram.by_category.items():
+        base = plain.by_category[kind]
+        assert found.prompts == 1
+        assert found.speedup == found.tokens_per_second / base.tokens_per_second
+        assert found.span == (found.speedup, found.speedup)
+        assert base.speedup == 1.0
+    assert ngram.span[0] <= min(c.speedup for c in ngram.by_category.values())
+    assert ngram.span[1] >= max(c.speedup for c in ngram.by_category.values())
+
+
+def test_the_categories_of_a_report_are_plain_json(folders):
+    report = json.loads(json.dumps(compare(plan(folders, drafts=["ngram"], **KINDS)).as_json()))
+    found = report["rows"][1]["by_category"]["a"]
+    assert set(found) >= {"tokens_per_second", "speedup"}
+
+
+def test_prompts_with_the_same_ids_are_counted(folders, monkeypatch):
+    wrong_in(monkeypatch, 0)
+    report = compare(plan(folders, repeat=2))
+    assert [row.same for row in report.rows] == [2, 0, 2]
+
+
+def test_a_table_for_spreadsheets_has_a_line_for_each_row_and_kind(folders):
+    report = compare(plan(folders, drafts=["ngram"], **KINDS))
+    lines = list(csv.DictReader(io.StringIO(report.as_csv())))
+    named = [(line["drafter"], line["category"], line["prompts"]) for line in lines]
+    kinds = (("overall", "3"), ("a", "1"), ("b", "1"))
+    assert named == [(drafter, *kind) for drafter in ("none", "ngram") for kind in kinds]
+    for line, row in zip(lines[::3], report.rows, strict=True):
+        assert float(line["tokens_per_second"]) == row.tokens_per_second
+        assert float(line["speedup"]) == row.speedup
+        assert int(line["memory_bytes"]) == row.memory_bytes
+    assert float(lines[4]["speedup"]) == report.rows[1].by_category["a"].speedup
+
+
+def test_no_name_is_a_formula_in_a_spreadsheet(folders):
+    report = compare(plan(folders, drafts=["ngram"], prompts=[("abc",)], kinds=["=1+1"]))
+    kinds = [line["category"] for line in csv.DictReader(io.StringIO(report.as_csv()))]
+    assert kinds == ["overall", "'=1+1"] * 2

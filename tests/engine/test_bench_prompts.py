@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from engine.bench.prompts import read_prompts
+from engine.bench.prompts import PLACEHOLDER, Prompts, built_in, read_prompts
 from engine.errors import EngineError
 
 
@@ -17,14 +17,14 @@ def test_prompts_are_read_from_both_forms(tmp_path):
     file = write_lines(
         tmp_path / "p.jsonl", {"prompt": "one"}, "", {"turns": ["two", "ignored"], "category": "x"}
     )
-    assert read_prompts(file) == [("one",), ("two",)]
+    assert read_prompts(file) == Prompts((("one",), ("two",)), ("", "x"))
 
 
 def test_conversations_are_the_lines_with_turns_enough(tmp_path):
     lines = [{"prompt": "one"}, {"turns": ["a", "b", "c"]}, {"turns": ["x", "y"], "category": "z"}]
     file = write_lines(tmp_path / "p.jsonl", *lines)
-    assert read_prompts(file, turns=2) == [("a", "b"), ("x", "y")]
-    assert read_prompts(file, turns=3) == [("a", "b", "c")]
+    assert read_prompts(file, turns=2).asked == (("a", "b"), ("x", "y"))
+    assert read_prompts(file, turns=3).asked == (("a", "b", "c"),)
     with pytest.raises(EngineError, match="no prompts of 4 turns"):
         read_prompts(file, turns=4)
 
@@ -32,8 +32,10 @@ def test_conversations_are_the_lines_with_turns_enough(tmp_path):
 def test_a_limit_takes_prompts_evenly_over_the_categories(tmp_path):
     lines = [{"category": c, "prompt": f"{c}{i}"} for c in "abc" for i in range(5)]
     file = write_lines(tmp_path / "p.jsonl", *lines)
-    assert read_prompts(file, 4) == [("a0",), ("b0",), ("c0",), ("a1",)]
-    assert len(read_prompts(file)) == 15
+    found = read_prompts(file, 4)
+    assert found.asked == (("a0",), ("b0",), ("c0",), ("a1",))
+    assert found.kinds == ("a", "b", "c", "a")
+    assert len(read_prompts(file).asked) == 15
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,47 @@ def test_a_file_without_prompts_is_an_error(tmp_path):
         read_prompts(write_lines(tmp_path / "p.jsonl", ""))
     with pytest.raises(EngineError, match="cannot be read"):
         read_prompts(tmp_path / "absent.jsonl")
+
+
+SPEED_BENCH = {
+    "question_id": "5f1c",
+    "category": "coding",
+    "sub_category": None,
+    "source": "https://example.org",
+    "src_id": None,
+    "difficulty": None,
+    "multiturn": False,
+}
+
+
+def test_placeholder_rows_of_speed_bench_are_left_out_and_counted(tmp_path):
+    held = f"{PLACEHOLDER} USING SPECDEC_BENCH"
+    lines = [
+        SPEED_BENCH | {"turns": ["Sort these numbers."]},
+        SPEED_BENCH | {"turns": [held]},
+        SPEED_BENCH | {"turns": ["Hello.", held], "category": "rag"},
+    ]
+    found = read_prompts(write_lines(tmp_path / "p.jsonl", *lines))
+    assert found == Prompts((("Sort these numbers.",),), ("coding",), skipped=2)
+    assert found.limited(1).skipped == 2
+    with pytest.raises(EngineError, match="placeholders only, 2 of them"):
+        read_prompts(write_lines(tmp_path / "p.jsonl", *lines[1:]))
+
+
+def test_rows_of_spec_bench_are_read_by_category(tmp_path):
+    line = {"question_id": 81, "category": "writing", "turns": ["Write.", "Rewrite."]}
+    found = read_prompts(write_lines(tmp_path / "p.jsonl", line), turns=2)
+    assert found == Prompts((("Write.", "Rewrite."),), ("writing",))
+
+
+SETS = {"code": [["a"], ["b", "c"]], "edit": [["d"]]}
+
+
+def test_built_in_prompts_are_taken_by_kind():
+    assert built_in(SETS, ["edit"]) == Prompts((("d",),), ("edit",))
+    both = built_in(SETS, ["code", "edit"])
+    assert both == Prompts((("a",), ("d",), ("b",)), ("code", "edit", "code"))
+    assert built_in(SETS, ["code", "edit"], limit=2).kinds == ("code", "edit")
+    assert built_in(SETS, ["code", "edit"], turns=2).asked == (("b", "c"),)
+    with pytest.raises(EngineError, match="No built-in prompt has 3 turns"):
+        built_in(SETS, ["code"], turns=3)

@@ -93,6 +93,16 @@ def test_a_stopped_bench_goes_on_and_ends_as_if_never_stopped(folders, tmp_path,
         assert ours.differing_ids == theirs.differing_ids == 0
 
 
+def test_what_a_stop_left_counts_in_every_kind_of_prompt(folders, tmp_path):
+    file, kinds = tmp_path / "out.json", {"kinds": ["a", "b"]}
+    stop_midway(folders, file, 7, **kinds)
+    report = compare(plan(folders, **kinds), file=file)
+    for row in report.rows:
+        assert {kind: found.prompts for kind, found in row.by_category.items()} == {"a": 1, "b": 1}
+    kept = json.loads(file.read_text())["rows"][1]["by_category"]
+    assert kept["b"]["speedup"] == report.rows[1].by_category["b"].speedup
+
+
 def test_a_bench_that_broke_leaves_every_finished_run(folders, tmp_path, monkeypatch):
     file = tmp_path / "out.json"
     answer = contenders._Slipstream.answer

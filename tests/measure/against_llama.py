@@ -140,7 +140,7 @@ def main() -> None:
         for server in servers:
             server.wait()
         results: dict[str, list[float]] = {name: [] for name in rows}
-        prompts = [turns[0] for turns in read_prompts(a.prompts, a.limit)]
+        prompts = [turns[0] for turns in read_prompts(a.prompts, a.limit).asked]
         for n, prompt in enumerate(prompts):
             ids = list(engines[0].session.target.tokenizer.prompt([Message("user", prompt)]).ids)
             for i in range(len(rows)):
