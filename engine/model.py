@@ -11,6 +11,7 @@ from engine.errors import Cancelled, Reason
 from engine.kernels.attention import NAME
 from engine.kernels.network import kernels, release
 from engine.runner import AnyRows, Blocks, Runner
+from engine.states import Listener, Tap
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -27,7 +28,8 @@ class LanguageModel:
         self.network = network
         self.context = context
         self.device = network.device
-        self.runner: Runner = AnyRows(network, context)
+        self._tap = Tap(network)
+        self.runner: Runner = AnyRows(network, context, self._tap)
         self.stopped: Callable[[], bool] = lambda: False
         output: Any = network.get_output_embeddings()
         self.vocab_size = int(output.out_features)
@@ -53,9 +55,13 @@ class LanguageModel:
         """Compute answers in blocks of one shape from now on, or no more; nothing is held then."""
         self.runner.free()
         if yes:
-            self.runner = Blocks(self.network, self.context, self._check_stop)
+            self.runner = Blocks(self.network, self.context, self._tap, self._check_stop)
         else:
-            self.runner = AnyRows(self.network, self.context)
+            self.runner = AnyRows(self.network, self.context, self._tap)
+
+    def tell(self, *listeners: Listener) -> None:
+        """Tell these the hidden states of every pass from now on, and nobody else."""
+        self._tap.set(listeners, layers(self.network))
 
     @property
     def attends(self) -> bool:

@@ -15,6 +15,7 @@ from engine.errors import Reason
 from engine.kernels import graphs
 from engine.kernels.graphs import BLOCK, Graphs, bucket_of
 from engine.roles import PREFILL_CHUNK, Role, next_border, roles, unchanged
+from engine.states import Found, Tap
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -63,8 +64,8 @@ class AnyRows:
     by_role = False
     border = PREFILL_CHUNK
 
-    def __init__(self, network: "PreTrainedModel", context: int) -> None:
-        self._network = network
+    def __init__(self, network: "PreTrainedModel", context: int, tap: Tap) -> None:
+        self._network, self._tap = network, tap
         self.cache = Cache(network.config, context)
         self.notes: list[Reason] = []
 
@@ -92,7 +93,10 @@ class AnyRows:
         self.cache.free()
 
     def _pass(self, tokens: Sequence[int], rows: int) -> torch.Tensor:
-        return run(self._network, self.cache, tokens, rows)
+        start = self.cache.length
+        logits = run(self._network, self.cache, tokens, rows)
+        self._tap.tell(self._tap.take(), start, len(tokens))
+        return logits
 
 
 class Blocks:
@@ -106,9 +110,12 @@ class Blocks:
     border = graphs.SHORTEST
 
     def __init__(
-        self, network: "PreTrainedModel", context: int, stopped: Callable[[], None]
+        self, network: "PreTrainedModel", context: int, tap: Tap, stopped: Callable[[], None]
     ) -> None:
         graphs.register()
+        self._tap = tap
+        # where a captured block leaves its states
+        self._states: dict[int, Found] = {}
         self._network, self._context, self._stopped = network, context, stopped
         self.cache = BlockCache(network.config)
         # the ids of a block's rows, and the position of the first
@@ -155,6 +162,7 @@ class Blocks:
         start = self.cache.length
         self._make_room(bucket_of(start + len(tokens) - 1, self._context))
         run(self._network, self.cache, tokens, rows=1)
+        self._tap.tell(self._tap.take(), start, len(tokens))
         self._held[start:] = [chunk] * len(tokens)
 
     def _blocks(self, tokens: Sequence[int]) -> Iterator[torch.Tensor]:
@@ -172,12 +180,14 @@ class Blocks:
             logits = self._run(bucket)
             self.cache.grew(len(part))
             self._held[start:] = [None] * len(part)
+            self._states[bucket] = self._tap.take() or self._states.get(bucket, {})
+            self._tap.tell(self._states[bucket], start, len(part))
             yield logits[: len(part)].clone()
             done += len(part)
 
     @torch.inference_mode()
     def _run(self, bucket: int) -> torch.Tensor:
-        return self._graphs.run(bucket, self.cache.allotment)
+        return self._graphs.run(bucket, (self.cache.allotment, self._tap.version))
 
     def _compute(self, bucket: int) -> torch.Tensor:
         """The block that lies in `_fed`, its keys read up to `bucket`; logits [BLOCK, vocab]."""
