@@ -198,8 +198,9 @@ def _refusal(info: "ModelInfo", pair: "Pair", cards: "list[Room]") -> str | None
     from engine.library.scan import Entry
 
     index, terms = _index(), _terms(pair.precision, cards)
-    if info.kind is Kind.HEAD:
-        return f"{info.name}: {head_verdict(info, pair.target, terms.catalogue).reason.text}"
+    if info.kind is Kind.HEAD and info is not pair.target:
+        verdict = head_verdict(info, pair.target, terms.catalogue)
+        return f"{info.name}: {verdict.reason.text}" if verdict.level == "refused" else None
     lacking = guidance.NOT_WHOLE.get(info.kind) or formats.refusal(info.quantisation)
     if lacking is not None:
         return f"{info.name}: {lacking.text}"

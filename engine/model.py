@@ -11,7 +11,7 @@ from engine.errors import Cancelled, Reason
 from engine.kernels.attention import NAME
 from engine.kernels.network import kernels, release
 from engine.runner import AnyRows, Blocks, Runner
-from engine.states import Listener, Tap
+from engine.states import Listener, Tap, turned_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -58,6 +58,14 @@ class LanguageModel:
             self.runner = Blocks(self.network, self.context, self._tap, self._check_stop)
         else:
             self.runner = AnyRows(self.network, self.context, self._tap)
+
+    @torch.inference_mode()
+    def embed(self, ids: torch.Tensor) -> torch.Tensor:
+        """The rows of its table for `ids` [n], as the published model stores them: [n, width]."""
+        table: Any = self.network.get_input_embeddings()
+        rows = torch.nn.functional.embedding(ids.to(table.weight.device), table.weight)
+        turned = turned_of(self.network)
+        return rows if turned is None else turned.back(rows.float())
 
     def tell(self, *listeners: Listener) -> None:
         """Tell these the hidden states of every pass from now on, and nobody else."""

@@ -17,6 +17,7 @@ from engine.api import (
     Chunk,
     Drafting,
     Finish,
+    Kind,
     Loaded,
     Message,
     ModelInfo,
@@ -29,10 +30,12 @@ from engine.devices import release
 from engine.drafters import BUILT_IN
 from engine.drafters.base import Drafter, NoDrafter
 from engine.drafters.careful import CarefulDrafter
+from engine.drafters.head import HeadDrafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.drafters.translated import TranslatedDrafter
 from engine.errors import Cancelled, DraftRefused, LoadError
 from engine.fit import Pair
+from engine.heads.opening import open_head
 from engine.library.inspect import inspect, read_vocabulary
 from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
 from engine.memory import compared
@@ -124,7 +127,7 @@ class Session:
         progress: Report = _unheard,
         stopped: Stopped = _never,
     ) -> None:
-        """Draft with "none", "ngram" or the model at a path; the target stays loaded.
+        """Draft with "none", "ngram" or the model or head at a path; the target stays loaded.
 
         Raises DraftRefused when it cannot draft for this target, and what `loading.load` raises.
         Drafting is off then.
@@ -140,6 +143,11 @@ class Session:
             return
         path = Path(choice)
         loaded = self.target.loaded
+        if inspect(path).kind is Kind.HEAD:
+            self.use(head_drafter(self.target, path, precision or loaded.precision))
+            # what the target has read it reads anew, so that the head sees all of it
+            self.forget()
+            return
         vocabularies = check_pair(loaded.info, inspect(path))
         self._draft = load(
             path,
@@ -159,7 +167,10 @@ class Session:
 
     def use(self, drafter: Drafter) -> None:
         """Draft with `drafter` from now on; the caller keeps what it is made of."""
-        self._drafter = CarefulDrafter(drafter)
+        careful = CarefulDrafter(drafter)
+        if self._target is not None:
+            self._target.model.tell(*careful.listeners)
+        self._drafter = careful
         self._controller = Automatic(drafter.default_length)
 
     def close(self) -> None:
@@ -319,6 +330,13 @@ def check_pair(target: ModelInfo, draft: ModelInfo) -> tuple[Vocabulary, Vocabul
     if refusal is not None:
         raise DraftRefused(refusal.code, refusal.template, **refusal.values)
     return read_vocabulary(target.path), read_vocabulary(draft.path)
+
+
+def head_drafter(target: LoadedModel, path: Path, precision: Precision) -> Drafter:
+    """What drafts for `target` with the head at `path`. Raises DraftRefused where it does not
+    belong to it, and what reading it raises."""
+    head = open_head(path, target.model, target.loaded.info, precision)
+    return HeadDrafter(head, target.model.device)
 
 
 def drafter_of(
