@@ -30,7 +30,7 @@ def add_arguments(bench: argparse.ArgumentParser) -> None:
         "--draft",
         action="append",
         metavar="NAME",
-        help="none, ngram or a model; may be repeated (default: none and ngram)",
+        help="none, ngram, mtp or a model; may be repeated (default: none and ngram)",
     )
     bench.add_argument(
         "--draft-length",

@@ -105,7 +105,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def _add_chat(chat: argparse.ArgumentParser) -> None:
     add_model(chat)
-    chat.add_argument("--draft", default="none", metavar="NAME", help="none, ngram or a model")
+    chat.add_argument("--draft", default="none", metavar="NAME", help="none, ngram, mtp or a model")
     chat.add_argument(
         "--draft-length",
         type=draft_length,

@@ -155,7 +155,7 @@ def _asked(arguments: argparse.Namespace) -> "tuple[Pair, list[Room]]":
     precision = _precision(arguments.precision, device)
     context = arguments.context or min(target.context or USUAL_CONTEXT, USUAL_CONTEXT)
     draft = None
-    if arguments.draft not in (None, "none", "ngram"):
+    if arguments.draft not in (None, "none", "ngram", "mtp"):
         folders = [*arguments.models, *_beside(arguments.target, path)]
         draft = inspect(find_model(arguments.draft, folders))
     pair = Pair(target, precision, context, draft, arguments.draft_precision or precision)
@@ -176,7 +176,7 @@ def _caveats(arguments: argparse.Namespace, pair: "Pair", cards: "list[Room]") -
     refusal = _refusal(pair.target, pair, cards)
     if refusal is None and pair.draft is not None:
         refusal = _refusal(pair.draft, pair, cards)
-    elif refusal is None and arguments.draft == "ngram":
+    elif refusal is None and arguments.draft in ("ngram", "mtp"):
         reason = guidance.drafting_refusal(pair.target)
         refusal = None if reason is None else reason.text
     if refusal is not None:

@@ -189,4 +189,4 @@ def library_folders(more: Sequence[Path] = ()) -> list[Path]:
 
 def draft_choice(name: str) -> str | Path:
     """What `name` names: a drafter without a model, or a model's path. Raises LoadError."""
-    return name if name in ("none", "ngram") else find_model(name)
+    return name if name in ("none", "ngram", "mtp") else find_model(name)

@@ -67,6 +67,22 @@ class LanguageModel:
         turned = turned_of(self.network)
         return rows if turned is None else turned.back(rows.float())
 
+    @torch.inference_mode()
+    def logits(self, states: torch.Tensor) -> torch.Tensor:
+        """What its output matrix says of `states` [n, width] behind the published model's last
+        norm: [n, vocab]."""
+        output: Any = self.network.get_output_embeddings()
+        turned = turned_of(self.network)
+        if turned is not None:
+            states = turned.read(states.float())
+        found: torch.Tensor = output(states)
+        return found
+
+    @property
+    def layer_count(self) -> int:
+        """Its decoder layers."""
+        return len(layers(self.network))
+
     def tell(self, *listeners: Listener) -> None:
         """Tell these the hidden states of every pass from now on, and nobody else."""
         self._tap.set(listeners, layers(self.network))

@@ -35,7 +35,7 @@ from engine.drafters.small_model import SmallModelDrafter
 from engine.drafters.translated import TranslatedDrafter
 from engine.errors import Cancelled, DraftRefused, LoadError
 from engine.fit import Pair
-from engine.heads.opening import open_head
+from engine.heads.opening import open_head, open_mtp
 from engine.library.inspect import inspect, read_vocabulary
 from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
 from engine.memory import compared
@@ -48,6 +48,8 @@ log = logging.getLogger(__name__)
 
 AS_THE_FOLDER_SAYS = Sampling()
 AUTOMATIC = Drafting()
+# How the head is asked for that a model brings itself.
+MTP = "mtp"
 
 
 def _never() -> bool:
@@ -127,7 +129,8 @@ class Session:
         progress: Report = _unheard,
         stopped: Stopped = _never,
     ) -> None:
-        """Draft with "none", "ngram" or the model or head at a path; the target stays loaded.
+        """Draft with "none", "ngram", the target's own head "mtp", or the model or head at a path;
+        the target stays loaded.
 
         Raises DraftRefused when it cannot draft for this target, and what `loading.load` raises.
         Drafting is off then.
@@ -141,12 +144,13 @@ class Session:
         if isinstance(choice, str) and choice in BUILT_IN:
             self.use(BUILT_IN[choice]())
             return
-        path = Path(choice)
         loaded = self.target.loaded
+        if choice == MTP:
+            self._take_head(own_drafter(self.target, precision or loaded.precision))
+            return
+        path = Path(choice)
         if inspect(path).kind is Kind.HEAD:
-            self.use(head_drafter(self.target, path, precision or loaded.precision))
-            # what the target has read it reads anew, so that the head sees all of it
-            self.forget()
+            self._take_head(head_drafter(self.target, path, precision or loaded.precision))
             return
         vocabularies = check_pair(loaded.info, inspect(path))
         self._draft = load(
@@ -316,6 +320,11 @@ class Session:
         self.forget()
         release()
 
+    def _take_head(self, drafter: Drafter) -> None:
+        """Draft with a head. What the target has read it reads anew, so that the head sees it."""
+        self.use(drafter)
+        self.forget()
+
     def _drop_draft(self) -> None:
         self.use(NoDrafter())
         if self._draft is not None:
@@ -337,6 +346,11 @@ def head_drafter(target: LoadedModel, path: Path, precision: Precision) -> Draft
     belong to it, and what reading it raises."""
     head = open_head(path, target.model, target.loaded.info, precision)
     return HeadDrafter(head, target.model.device)
+
+
+def own_drafter(target: LoadedModel, precision: Precision) -> Drafter:
+    """What drafts for `target` with the head in its own files. Raises DraftRefused without one."""
+    return HeadDrafter(open_mtp(target.model, target.loaded.info, precision), target.model.device)
 
 
 def drafter_of(

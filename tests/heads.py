@@ -273,3 +273,114 @@ def trained_head(
         optimiser.step()
         schedule.step()
     return {name: tensor.detach().contiguous() for name, tensor in weights.items()}
+
+
+# How families name the parts of the head in their own files, and what it reads first.
+MTP = {
+    "qwen": ("mtp.pre_fc_norm_embedding", "mtp.pre_fc_norm_hidden", "mtp.fc", "mtp.layers.0.",
+             "mtp.norm"),
+    "deepseek": ("{0}enorm", "{0}hnorm", "{0}eh_proj", "{0}", "{0}shared_head.norm"),
+    "mimo": ("{1}token_layernorm", "{1}hidden_layernorm", "{1}input_proj", "{1}",
+             "{1}final_layernorm"),
+}  # fmt: skip
+
+
+def mtp_tensors(network: Any, naming: str, seed: int = 4) -> tuple[dict[str, Any], Any]:
+    """Random tensors of a head for `network`, as published, and the layer they are of, with its
+    last norm: a network of one layer."""
+    from transformers import AutoModelForCausalLM
+
+    from engine.heads.mtp import _one_layer
+
+    config = _one_layer(network.config)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        one = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+        for name, parameter in one.named_parameters():
+            if "norm" in name:
+                parameter.data.add_(0.1 * torch.randn_like(parameter))
+        width = config.hidden_size
+        norms = [one.model.norm.weight + 0.1 * torch.randn(width) for _ in range(2)]
+        join = 0.1 * torch.randn(width, 2 * width)
+    deep = f"model.layers.{network.config.num_hidden_layers}."
+    named = [part.format(deep, "model.mtp_layers.0.") for part in MTP[naming]]
+    found = {
+        f"{named[0]}.weight": norms[0],
+        f"{named[1]}.weight": norms[1],
+        f"{named[2]}.weight": join,
+        f"{named[4]}.weight": one.model.norm.weight,
+    }
+    for name, tensor in one.model.layers[0].state_dict().items():
+        if name.endswith("experts.gate_up_proj"):
+            for i, expert in enumerate(tensor):
+                for part, matrix in zip(("gate", "up"), expert.chunk(2), strict=True):
+                    found[f"{named[3]}mlp.experts.{i}.{part}_proj.weight"] = matrix
+        elif name.endswith("experts.down_proj"):
+            for i, expert in enumerate(tensor):
+                found[f"{named[3]}mlp.experts.{i}.down_proj.weight"] = expert
+        else:
+            found[named[3] + name] = tensor
+    if naming == "deepseek":
+        found[f"{deep}embed_tokens.weight"] = network.get_input_embeddings().weight
+        found[f"{deep}shared_head.head.weight"] = network.get_output_embeddings().weight
+    one.requires_grad_(False)
+    return {n: t.detach().clone().contiguous() for n, t in found.items()}, (one, *norms, join)
+
+
+def mtp_reference(
+    parts: Any, network: Any, naming: str, states: torch.Tensor, tokens: torch.Tensor
+) -> torch.Tensor:
+    """What goes on to the next guess, over a whole text: [rows, width]."""
+    one, token_norm, state_norm, join = parts
+
+    def normed(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        before = one.model.norm.weight
+        one.model.norm.weight = torch.nn.Parameter(weight.detach(), requires_grad=False)
+        found = one.model.norm(x)
+        one.model.norm.weight = before
+        return found
+
+    embedded = network.get_input_embeddings()(tokens)
+    if naming != "qwen":
+        embedded = torch.cat([torch.zeros_like(embedded[:1]), embedded[1:]])
+    both = [normed(embedded, token_norm), normed(states, state_norm)]
+    x = torch.cat(both[::-1] if naming == "mimo" else both, -1) @ join.T
+    return one.model(inputs_embeds=x[None], use_cache=False).last_hidden_state[0]
+
+
+def trained_mtp(target: LanguageModel, steps: int = 400) -> dict[str, torch.Tensor]:
+    """Tensors of a head, named as Qwen's, that has learned what `target` says."""
+    network: Any = target.network
+    _, parts = mtp_tensors(network, "qwen")
+    one, *rest = parts
+    rest = [tensor.detach().clone().requires_grad_() for tensor in rest]
+    layer, last = one.model.layers[0].requires_grad_(True), one.model.norm.requires_grad_(True)
+    # without attention the state alone can tell what came before
+    layer.self_attn.o_proj.weight.requires_grad_(False).zero_()
+    learned = [*layer.parameters(), *last.parameters(), *rest]
+    optimiser = torch.optim.AdamW(learned, lr=3e-3, weight_decay=0.0)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 1e-2, total_steps=steps)
+    generator = torch.Generator().manual_seed(1)
+
+    def normed(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5) * weight
+
+    for _ in range(steps):
+        texts = torch.randint(0, USED, (32, 24), generator=generator) + FIRST
+        with torch.no_grad():
+            out = network(texts, output_hidden_states=True)
+            embedded = network.get_input_embeddings()(texts[:, 1:])
+        both = [normed(embedded, rest[0]), normed(out.hidden_states[-1][:, :-1], rest[1])]
+        x = torch.cat(both, -1) @ rest[2].T
+        found = one.model(inputs_embeds=x, use_cache=False).last_hidden_state
+        logits = network.get_output_embeddings()(found)
+        said = out.logits.argmax(-1)[:, 1:]
+        loss = F.cross_entropy(logits.flatten(0, 1), said.flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        schedule.step()
+    names = [f"{part}.weight" for part in (*MTP["qwen"][:3], MTP["qwen"][4])]
+    found = dict(zip(names, (*rest, last.weight), strict=True))
+    found |= {MTP["qwen"][3] + name: tensor for name, tensor in layer.state_dict().items()}
+    return {name: tensor.detach().clone().contiguous() for name, tensor in found.items()}

@@ -26,7 +26,7 @@ from engine.library import heads
 from engine.library.inspect import inspect
 from engine.loading import LoadedModel, Stopped
 from engine.sampling import resolve
-from engine.session import Session, check_pair, drafter_of, head_drafter
+from engine.session import MTP, Session, check_pair, drafter_of, head_drafter, own_drafter
 from engine.text import Piece, Reading
 from engine.vocabulary import difference
 
@@ -122,6 +122,9 @@ def _ours(plan: Plan, stock: Stock, target: LoadedModel) -> list[Contender]:
                 known_heads[draft] = drafter
                 way = replace(plain, draft=names[draft], draft_precision=of_drafts)
                 models = [target]
+            elif draft == MTP:
+                drafter = own_drafter(target, of_drafts)
+                way, models = replace(plain, draft_precision=of_drafts), [target]
             elif isinstance(draft, Path):
                 model = stock.model("draft", draft, of_drafts)
                 known = check_pair(target.loaded.info, model.loaded.info)

@@ -22,11 +22,9 @@ class HeadDrafter:
     before the head came is missing: then the head begins where it came.
     """
 
-    name = "head"
-    default_length = 4
-
     def __init__(self, head: Head, device: torch.device) -> None:
         self._head, self._device = head, device
+        self.name, self.default_length = head.name, head.default_length
         self.pause: Reason | None = None
         self.reset()
 

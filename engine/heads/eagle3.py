@@ -60,6 +60,9 @@ class Eagle3Head(nn.Module):
     `known` counts the tokens that it has a row for, `vocabulary` those of the target.
     """
 
+    name = "eagle3"
+    default_length = 4
+
     def __init__(self, shape: Eagle3, vocabulary: int, embed: Embed) -> None:
         super().__init__()
         self.places = shape.places

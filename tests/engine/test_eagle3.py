@@ -536,7 +536,7 @@ def test_a_bench_has_a_row_for_a_head(heads, session, tmp_path):
         against_transformers=True,
     )
     report = compare(plan)
-    row = next(row for row in report.rows if row.drafter == "head")
+    row = next(row for row in report.rows if row.drafter == "eagle3")
     assert row.differing_ids == 0
     assert row.acceptance_rate > 0
 
