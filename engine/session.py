@@ -29,12 +29,14 @@ from engine.controller import Automatic
 from engine.devices import release
 from engine.drafters import BUILT_IN
 from engine.drafters.base import Drafter, NoDrafter
+from engine.drafters.block import BlockDrafter
 from engine.drafters.careful import CarefulDrafter
 from engine.drafters.head import HeadDrafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.drafters.translated import TranslatedDrafter
 from engine.errors import Cancelled, DraftRefused, LoadError
 from engine.fit import Pair
+from engine.heads.dflash import DFlashHead
 from engine.heads.opening import open_head, open_mtp
 from engine.library.inspect import inspect, read_vocabulary
 from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
@@ -345,7 +347,8 @@ def head_drafter(target: LoadedModel, path: Path, precision: Precision) -> Draft
     """What drafts for `target` with the head at `path`. Raises DraftRefused where it does not
     belong to it, and what reading it raises."""
     head = open_head(path, target.model, target.loaded.info, precision)
-    return HeadDrafter(head, target.model.device)
+    device = target.model.device
+    return BlockDrafter(head, device) if isinstance(head, DFlashHead) else HeadDrafter(head, device)
 
 
 def own_drafter(target: LoadedModel, precision: Precision) -> Drafter:

@@ -384,3 +384,149 @@ def trained_mtp(target: LanguageModel, steps: int = 400) -> dict[str, torch.Tens
     found = dict(zip(names, (*rest, last.weight), strict=True))
     found |= {MTP["qwen"][3] + name: tensor for name, tensor in layer.state_dict().items()}
     return {name: tensor.detach().clone().contiguous() for name, tensor in found.items()}
+
+
+BLOCK, MASK = 4, 250
+FLASH = {**LAYER, "num_hidden_layers": 2, "head_dim": 16, "model_type": "qwen3"}
+
+
+def zlab(**changes: Any) -> dict[str, Any]:
+    """config.json of a DFlash head as its authors write it: they count layers by their output."""
+    return {
+        "architectures": ["DFlashDraftModel"],
+        **FLASH,
+        "block_size": BLOCK,
+        "dflash_config": {"mask_token_id": MASK, "target_layer_ids": [-1, 0, 1]},
+        **changes,
+    }
+
+
+def speculators_dflash(layer: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """The same as the speculators library writes it."""
+    return {
+        "architectures": ["DFlashSpeculator"],
+        "speculators_model_type": "dflash",
+        "block_size": BLOCK,
+        "mask_token_id": MASK,
+        "aux_hidden_state_layer_ids": PLACES,
+        "draft_vocab_size": 100,
+        "speculators_config": {"algorithm": "dflash", "verifier": VERIFIER},
+        "transformer_layer_config": {**FLASH, **(layer or {})},
+        **changes,
+    }
+
+
+def dflash_tensors(
+    config: dict[str, Any], *, table: bool = False, output: bool = False, seed: int = 6
+) -> dict[str, Any]:
+    """Random ones, with a table or an output matrix of the head's own."""
+    layer = config.get("transformer_layer_config", config)
+    width, inner = layer["hidden_size"], layer["intermediate_size"]
+    queries, keys = (16 * layer[f"num_{kind}_heads"] for kind in ("attention", "key_value"))
+    shapes = {"fc.weight": (width, 3 * 64), "hidden_norm.weight": (width,), "norm.weight": (width,)}
+    for i in range(layer["num_hidden_layers"]):
+        shapes |= {
+            f"layers.{i}.self_attn.q_proj.weight": (queries, width),
+            f"layers.{i}.self_attn.k_proj.weight": (keys, width),
+            f"layers.{i}.self_attn.v_proj.weight": (keys, width),
+            f"layers.{i}.self_attn.o_proj.weight": (width, queries),
+            f"layers.{i}.self_attn.q_norm.weight": (16,),
+            f"layers.{i}.self_attn.k_norm.weight": (16,),
+            f"layers.{i}.mlp.gate_proj.weight": (inner, width),
+            f"layers.{i}.mlp.up_proj.weight": (inner, width),
+            f"layers.{i}.mlp.down_proj.weight": (width, inner),
+            f"layers.{i}.input_layernorm.weight": (width,),
+            f"layers.{i}.post_attention_layernorm.weight": (width,),
+        }
+    if table:
+        shapes["embed_tokens.weight"] = (262, width)
+    if output:
+        shapes["lm_head.weight"] = (config["draft_vocab_size"], width)
+    generator = torch.Generator().manual_seed(seed)
+    found = {}
+    for name, shape in shapes.items():
+        noise = torch.randn(shape, generator=generator)
+        found[name] = 1 + 0.1 * noise if len(shape) == 1 else 0.2 * noise
+    if output:
+        own = torch.arange(config["draft_vocab_size"])
+        found["d2t"] = 20 + own // 30
+    return found
+
+
+def dflash_reference(
+    w: dict[str, Any], config: dict[str, Any], states: torch.Tensor, embedded: torch.Tensor
+) -> torch.Tensor:
+    """What stands in the rows of a block behind `states` [texts, rows, 3 x width]: `embedded`
+    [texts, block, width] are the last token and the masks; behind the last norm."""
+    layer = config.get("transformer_layer_config", config)
+
+    def norm(x: torch.Tensor, name: str) -> torch.Tensor:
+        scale = torch.rsqrt(x.square().mean(-1, keepdim=True) + layer["rms_norm_eps"])
+        return x * scale * w[name + ".weight"]
+
+    context = norm(F.linear(states, w["fc.weight"]), "hidden_norm")
+    texts, seen, _ = context.shape
+    rows = seen + embedded.shape[1]
+    angles = torch.arange(rows)[:, None] * layer["rope_theta"] ** (-torch.arange(0, 16, 2) / 16)
+    cos, sin = torch.cat([angles] * 2, -1).cos(), torch.cat([angles] * 2, -1).sin()
+
+    def turn(x: torch.Tensor, places: slice) -> torch.Tensor:
+        first, second = x.chunk(2, -1)
+        return x * cos[places] + torch.cat([-second, first], -1) * sin[places]
+
+    x = embedded
+    for i in range(layer["num_hidden_layers"]):
+        at = f"layers.{i}."
+
+        def linear(x: torch.Tensor, name: str, at: str = at) -> torch.Tensor:
+            return F.linear(x, w[f"{at}{name}.weight"])
+
+        def split(x: torch.Tensor) -> torch.Tensor:
+            return x.view(texts, x.shape[1], -1, 16)
+
+        y = norm(x, f"{at}input_layernorm")
+        both = torch.cat([context, y], 1)
+        q = norm(split(linear(y, "self_attn.q_proj")), f"{at}self_attn.q_norm").transpose(1, 2)
+        k = norm(split(linear(both, "self_attn.k_proj")), f"{at}self_attn.k_norm").transpose(1, 2)
+        v = split(linear(both, "self_attn.v_proj")).transpose(1, 2)
+        q, k = turn(q, slice(seen, None)), turn(k, slice(None))
+        k, v = (part.repeat_interleave(q.shape[1] // k.shape[1], 1) for part in (k, v))
+        far = torch.arange(seen, rows)[:, None] - torch.arange(rows)
+        kinds = layer.get("layer_types")
+        allowed = torch.ones_like(far, dtype=torch.bool)
+        if kinds and kinds[i] == "sliding_attention":
+            allowed = (far >= 0) & (far < layer["sliding_window"])
+        scores = (q @ k.transpose(-1, -2) / 4).masked_fill(~allowed, -torch.inf)
+        mixed = (scores.softmax(-1) @ v).transpose(1, 2).reshape(texts, embedded.shape[1], -1)
+        x = x + linear(mixed, "self_attn.o_proj")
+        y = norm(x, f"{at}post_attention_layernorm")
+        x = x + linear(F.silu(linear(y, "mlp.gate_proj")) * linear(y, "mlp.up_proj"),
+                       "mlp.down_proj")  # fmt: skip
+    return norm(x, "norm")
+
+
+def trained_dflash(
+    target: LanguageModel, config: dict[str, Any], steps: int = 600
+) -> dict[str, torch.Tensor]:
+    """Weights of a head whose first guess is what `target` says."""
+    network: Any = target.network
+    weights = {n: t.clone().requires_grad_() for n, t in dflash_tensors(config).items()}
+    optimiser = torch.optim.AdamW(weights.values(), lr=3e-3, weight_decay=0.0)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 1e-2, total_steps=steps)
+    generator = torch.Generator().manual_seed(1)
+    masks = torch.full((64, BLOCK - 1), MASK)
+    for step in range(steps):
+        length = 4 + step % 12
+        texts = torch.randint(0, USED, (64, length), generator=generator) + FIRST
+        with torch.no_grad():
+            out = network(texts, output_hidden_states=True)
+            states = torch.cat([out.hidden_states[i] for i in PLACES], -1)[:, :-1]
+            said = out.logits[:, -1].argmax(-1)
+            embedded = network.get_input_embeddings()(torch.cat([texts[:, -1:], masks], 1))
+        found = dflash_reference(weights, config, states, embedded)
+        loss = F.cross_entropy(network.get_output_embeddings()(found[:, 1]), said)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        schedule.step()
+    return {name: tensor.detach().contiguous() for name, tensor in weights.items()}

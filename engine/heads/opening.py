@@ -13,11 +13,13 @@ from torch import nn
 from engine.api import ModelInfo, Precision
 from engine.checkpoint import FolderWeights
 from engine.errors import DraftRefused, first_line
+from engine.heads.dflash import DFlashHead
 from engine.heads.eagle3 import Eagle3Head
 from engine.heads.mtp import MtpHead
 from engine.kernels import linear, packing
 from engine.kernels.network import Embedding, groups, replace
 from engine.library import heads, mtp
+from engine.library.dflash import DFlash
 from engine.library.folder import weight_files
 from engine.library.inspect import resolve
 from engine.library.mtp import Mtp
@@ -25,7 +27,7 @@ from engine.model import LanguageModel
 
 
 class Head(Protocol):
-    """What a drafter asks of a head, of whatever kind; `engine.heads.eagle3` explains it."""
+    """What is asked of a head that guesses token by token; `engine.heads.eagle3` explains it."""
 
     name: str
     places: tuple[int, ...]
@@ -48,15 +50,19 @@ class Head(Protocol):
 
 def open_head(
     path: Path, target: LanguageModel, info: ModelInfo, precision: Precision
-) -> Eagle3Head:
+) -> Eagle3Head | DFlashHead:
     """The head at `path`, for `target`, which `info` describes; on the target's device.
 
     On a processor its matrices are packed as those of a model are. Raises DraftRefused where it
     does not belong to the target, and what reading files raises.
     """
     shape = heads.read(path, info)
+    head: Eagle3Head | DFlashHead
     with torch.device("meta"):
-        head = Eagle3Head(shape, target.vocab_size, target.embed)
+        if isinstance(shape, DFlash):
+            head = DFlashHead(shape, target)
+        else:
+            head = Eagle3Head(shape, target.vocab_size, target.embed)
     weights = FolderWeights(weight_files(resolve(path)))
     for name, stored in shape.stored.items():
         if name in shape.shapes:

@@ -7,30 +7,28 @@ so whatever is not known for certain is refused, by its number or tensor. Reads 
 map of a reduced vocabulary.
 """
 
-import array
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from engine import families
 from engine.api import ModelInfo
 from engine.errors import DraftRefused
 from engine.library.folder import LARGEST
-from engine.library.safetensors import TensorInfo, read_tensor
+from engine.library.head_config import (
+    Tensors,
+    bad_setting,
+    compare,
+    eps,
+    flag,
+    number,
+    only,
+    refuse_lossy,
+    rope,
+    token_map,
+)
 
-MAP = "d2t"
-LARGEST_MAP = 2**24  # bytes
 LAYER, MIDLAYER = "layers.0.", "midlayer."
-# Beside the head's own: what only training reads, and what every program computes for itself.
-UNREAD = ("t2d", "verifier_norm.weight", "verifier_lm_head.weight")
-ROPES = ("default", "linear", "dynamic", "yarn", "longrope", "llama3")
-ROPE_KEYS = ("rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor")
-FLOATS = ("F32", "F16", "BF16")
-
-# Where each tensor lies and what it is.
-Tensors = Mapping[str, tuple[Path, TensorInfo]]
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ def read(config: Mapping[str, Any], tensors: Tensors, target: ModelInfo) -> Eagl
 
     Raises DraftRefused, naming the number or the tensor at fault (case SPC-2), and Incomplete.
     """
-    _refuse_lossy(config)
+    refuse_lossy(config)
     nested = config.get("transformer_layer_config")
     layer = nested if isinstance(nested, Mapping) else config
     eagle = config.get("eagle_config")
@@ -121,7 +119,7 @@ def read(config: Mapping[str, Any], tensors: Tensors, target: ModelInfo) -> Eagl
     stored = {_plain(name): name for name in tensors}
     shapes = {name: tensors[own][1].shape for name, own in stored.items()}
     speculators = "speculators_model_type" in config
-    vocabulary = _number(layer, "vocab_size", target.vocab_size)
+    vocabulary = number(layer, "vocab_size", target.vocab_size)
     if vocabulary != (target.vocab_size or vocabulary):
         raise DraftRefused(
             "head_tokens",
@@ -129,27 +127,27 @@ def read(config: Mapping[str, Any], tensors: Tensors, target: ModelInfo) -> Eagl
             head=vocabulary,
             target=target.vocab_size or 0,
         )
-    own_tokens = _number(outer, "draft_vocab_size", vocabulary)
-    mapped = _map(own_tokens, tensors, stored, target)
-    _only(layer, "num_hidden_layers", 1)
-    _only(layer, "hidden_act", "silu")
-    _only(outer, "use_aux_hidden_state", True)
-    width = _number(layer, "hidden_size")
-    heads = _number(layer, "num_attention_heads")
-    target_width = target.hidden_size or _number(outer, "target_hidden_size", width)
+    own_tokens = number(outer, "draft_vocab_size", vocabulary)
+    mapped = token_map(own_tokens, tensors, stored, target)
+    only(layer, "num_hidden_layers", 1)
+    only(layer, "hidden_act", "silu")
+    only(outer, "use_aux_hidden_state", True)
+    width = number(layer, "hidden_size")
+    heads = number(layer, "num_attention_heads")
+    target_width = target.hidden_size or number(outer, "target_hidden_size", width)
     joined = "input_norm.weight" in shapes
     found = Eagle3(
         places=_places(outer, target, shapes.get("fc.weight", ()), target_width),
         width=width,
         target_width=target_width,
         heads=heads,
-        key_heads=_number(layer, "num_key_value_heads", heads),
-        head_size=_number(layer, "head_dim", width // heads),
-        inner=_number(layer, "intermediate_size"),
-        eps=_eps(layer),
+        key_heads=number(layer, "num_key_value_heads", heads),
+        head_size=number(layer, "head_dim", width // heads),
+        inner=number(layer, "intermediate_size"),
+        eps=eps(layer),
         vocabulary=vocabulary,
         tokens=own_tokens,
-        rope=_rope(layer),
+        rope=rope(layer),
         trained=layer.get("max_position_embeddings"),
         window=_window(layer),
         attention_bias=layer.get("attention_bias") is True,
@@ -157,17 +155,17 @@ def read(config: Mapping[str, Any], tensors: Tensors, target: ModelInfo) -> Eagl
         head_norms=f"{LAYER}self_attn.q_norm.weight" in shapes,
         own_table="embed_tokens.weight" in shapes,
         # what speculators' own files mean that leave it out; the library's default is the other
-        norm_before_residual=_flag(outer, "norm_before_residual", speculators),
-        norm_before_fc=_flag(outer, "norm_before_fc", joined),
-        fc_norm=_flag(outer, "fc_norm", "fc_norm.0.weight" in shapes),
-        norm_output=_flag(outer, "norm_output", False),
+        norm_before_residual=flag(outer, "norm_before_residual", speculators),
+        norm_before_fc=flag(outer, "norm_before_fc", joined),
+        fc_norm=flag(outer, "fc_norm", "fc_norm.0.weight" in shapes),
+        norm_output=flag(outer, "norm_output", False),
         stored=stored,
         map=mapped,
     )
     if found.norm_before_fc and found.fc_norm:
-        raise _bad_number("fc_norm", "true", "norm_before_fc")
+        raise bad_setting("fc_norm", "true", "norm_before_fc")
     if found.key_heads > heads or heads % found.key_heads:
-        raise _bad_number("num_key_value_heads", found.key_heads, heads)
+        raise bad_setting("num_key_value_heads", found.key_heads, heads)
     if not found.own_table and width != target_width:
         raise DraftRefused(
             "head_no_table",
@@ -176,7 +174,7 @@ def read(config: Mapping[str, Any], tensors: Tensors, target: ModelInfo) -> Eagl
             head=width,
             target=target_width,
         )
-    _compare(found, tensors)
+    compare(found.shapes, found.stored, tensors)
     return found
 
 
@@ -184,22 +182,6 @@ def _plain(name: str) -> str:
     """A tensor's name as speculators write it."""
     name = name.removeprefix("model.")
     return LAYER + name.removeprefix(MIDLAYER) if name.startswith(MIDLAYER) else name
-
-
-def _refuse_lossy(config: Mapping[str, Any]) -> None:
-    """Raises DraftRefused for a head that is meant to change the answer."""
-    speculators = config.get("speculators_config")
-    methods = speculators.get("proposal_methods") if isinstance(speculators, Mapping) else None
-    for method in methods if isinstance(methods, list) else []:
-        for key, exact in (("verifier_accept_k", 1), ("accept_tolerance", 0)):
-            said = method.get(key, exact) if isinstance(method, Mapping) else exact
-            if said is not None and said != exact:
-                raise DraftRefused(
-                    "head_lossy",
-                    "Made to change answers: its {key} is {value}",
-                    key=key,
-                    value=str(said)[:20],
-                )
 
 
 def _places(
@@ -210,7 +192,7 @@ def _places(
     stated = config.get("eagle_aux_hidden_state_layer_ids")
     if stated:
         if not isinstance(stated, list) or not all(type(i) is int for i in stated):
-            raise _bad_number("eagle_aux_hidden_state_layer_ids", str(stated)[:40], "1, 2, 3")
+            raise bad_setting("eagle_aux_hidden_state_layer_ids", str(stated)[:40], "1, 2, 3")
         places = tuple(stated)
     else:
         places = (2, layers // 2, layers - 3)
@@ -234,129 +216,7 @@ def _places(
     return places
 
 
-def _rope(layer: Mapping[str, Any]) -> dict[str, Any]:
-    found = {key: layer[key] for key in ROPE_KEYS if layer.get(key) is not None}
-    for key in ("rope_scaling", "rope_parameters"):
-        part = found.get(key)
-        kind = part.get("rope_type", part.get("type")) if isinstance(part, Mapping) else None
-        # sections for pictures leave text as it is
-        if kind not in (None, "mrope", *ROPES):
-            raise _bad_number("rope_type", str(kind)[:20], ", ".join(ROPES))
-    return found
-
-
 def _window(layer: Mapping[str, Any]) -> int:
     kinds, window = layer.get("layer_types"), layer.get("sliding_window")
     sliding = isinstance(kinds, list) and kinds[:1] == ["sliding_attention"]
     return window if sliding and type(window) is int and window > 0 else 0
-
-
-def _map(
-    tokens: int, tensors: Tensors, stored: Mapping[str, str], target: ModelInfo
-) -> tuple[int, ...] | None:
-    """The target's id of each of its own; what is stored is how far it lies from that."""
-    vocabulary = target.vocab_size or tokens
-    if MAP not in stored:
-        if tokens == vocabulary:
-            return None
-        raise DraftRefused(
-            "head_no_map",
-            "Its {tokens:,} tokens are not the target's, and it lacks the tensor {tensor}",
-            tokens=tokens,
-            tensor=MAP,
-        )
-    path, tensor = tensors[stored[MAP]]
-    if tensor.dtype != "I64" or tensor.shape != (tokens,):
-        text = "Its tensor {tensor} is not a map of {tokens:,} whole numbers"
-        raise DraftRefused("head_bad_map", text, tensor=MAP, tokens=tokens)
-    offsets = array.array("q", read_tensor(path, tensor, LARGEST_MAP))
-    if sys.byteorder == "big":
-        offsets.byteswap()
-    found = tuple(own + far for own, far in enumerate(offsets))
-    wrong = next((own for own, id_ in enumerate(found) if not 0 <= id_ < vocabulary), None)
-    if wrong is not None:
-        raise DraftRefused(
-            "head_map_leads_out",
-            "Its tensor {tensor} leads from token {token} to {id}, outside the target's {tokens:,}",
-            tensor=MAP,
-            token=wrong,
-            id=found[wrong],
-            tokens=vocabulary,
-        )
-    if len(set(found)) < len(found):
-        taken: dict[int, int] = {}
-        twice = next(own for own, id_ in enumerate(found) if taken.setdefault(id_, own) != own)
-        raise DraftRefused(
-            "head_map_twice",
-            "Its tensor {tensor} leads from token {token} to {id}, as from another one",
-            tensor=MAP,
-            token=twice,
-            id=found[twice],
-        )
-    return found
-
-
-def _compare(head: Eagle3, tensors: Tensors) -> None:
-    """Raises DraftRefused unless the head has the tensors that it needs and no others."""
-    for name, shape in head.shapes.items():
-        if name not in head.stored:
-            raise DraftRefused("head_lacks_tensor", "It lacks the tensor {tensor}", tensor=name)
-        _, tensor = tensors[head.stored[name]]
-        if tensor.shape != shape or tensor.dtype not in FLOATS:
-            raise DraftRefused(
-                "head_shape",
-                "Its tensor {tensor} is {found}, not {needed}",
-                tensor=name,
-                found=" x ".join(map(str, (tensor.dtype, *tensor.shape))),
-                needed=" x ".join(map(str, shape)),
-            )
-    surplus = head.stored.keys() - {*head.shapes, MAP, *UNREAD}
-    surplus = {name for name in surplus if not name.endswith("rotary_emb.inv_freq")}
-    if surplus:
-        raise DraftRefused(
-            "head_surplus",
-            "Its tensor {tensor} has no use that is known here",
-            tensor=min(surplus)[:60],
-        )
-
-
-def _number(part: Mapping[str, Any], key: str, default: int | None = None) -> int:
-    """A size that must be stated, unless there is a default."""
-    value = part.get(key)
-    if value is None and default is not None:
-        return default
-    if type(value) is not int or not 0 < value < LARGEST:
-        raise _bad_number(key, str(value)[:20], f"1 to {LARGEST}")
-    return value
-
-
-def _eps(layer: Mapping[str, Any]) -> float:
-    value = layer.get("rms_norm_eps", 1e-6)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-        raise _bad_number("rms_norm_eps", str(value)[:20], "0 to 1")
-    return float(value)
-
-
-def _flag(part: Mapping[str, Any], key: str, default: bool) -> bool:
-    value = part.get(key)
-    if value is None:
-        return default
-    if not isinstance(value, bool):
-        raise _bad_number(key, str(value)[:20], "true, false")
-    return value
-
-
-def _only(part: Mapping[str, Any], key: str, usable: int | str | bool) -> None:
-    value = part.get(key)
-    if value is not None and value != usable:
-        raise _bad_number(key, str(value)[:20], str(usable).lower())
-
-
-def _bad_number(key: str, value: str | int, usable: str | int) -> DraftRefused:
-    return DraftRefused(
-        "head_setting",
-        "Its {key} is {value}; what can be used is {usable}",
-        key=key,
-        value=value,
-        usable=usable,
-    )

@@ -3,17 +3,20 @@
 Knows which kinds of heads can be used. What one kind needs is in a file of its own. Runs nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from engine import guidance
 from engine.api import ModelInfo
 from engine.errors import DraftRefused, EngineError, Reason
-from engine.library import eagle3, files, folder, gguf
-from engine.library.eagle3 import Eagle3, Tensors
+from engine.library import dflash, eagle3, files, folder, gguf
+from engine.library.dflash import DFlash
+from engine.library.eagle3 import Eagle3
+from engine.library.head_config import Tensors
 from engine.library.inspect import resolve
 
+Read = Callable[[Mapping[str, Any], Tensors, ModelInfo], Eagle3 | DFlash]
 NESTED = ("transformer_layer_config", "eagle_config")
 
 
@@ -29,8 +32,9 @@ def fault(head: Path, target: ModelInfo) -> Reason | None:
             return _width({}, {t.name: t.shape for t in header.tensors}, target)
         config, tensors = _opened(head)
         found = _width(config, {name: t.shape for name, (_, t) in tensors.items()}, target)
-        if found is None and eagle3.is_eagle3(config, frozenset(tensors)):
-            eagle3.read(config, tensors, target)
+        reader = _reader(config, tensors)
+        if found is None and reader is not None:
+            reader(config, tensors, target)
         return found
     except EngineError as error:
         return error.reason
@@ -42,19 +46,29 @@ def is_known(head: Path) -> bool:
         config, tensors = _opened(head)
     except EngineError:
         return False
-    return eagle3.is_eagle3(config, frozenset(tensors))
+    return _reader(config, tensors) is not None
 
 
-def read(head: Path, target: ModelInfo) -> Eagle3:
+def _reader(config: Mapping[str, Any], tensors: Tensors) -> Read | None:
+    """Who reads heads of this kind; None where nobody does."""
+    if dflash.is_dflash(config):
+        return dflash.read
+    return eagle3.read if eagle3.is_eagle3(config, frozenset(tensors)) else None
+
+
+def read(head: Path, target: ModelInfo) -> Eagle3 | DFlash:
     """The head at `head`, for `target`. Raises DraftRefused where it does not belong to it, and
     Unsafe, Incomplete."""
     head = resolve(head)
     reason = fault(head, target)
-    if reason is None and not is_known(head):
-        reason = guidance.head_refusal(made_for(head))
     if reason is not None:
         raise DraftRefused(reason.code, reason.template, **reason.values)
-    return eagle3.read(*_opened(head), target)
+    config, tensors = _opened(head)
+    reader = _reader(config, tensors)
+    if reader is None:
+        reason = guidance.head_refusal(made_for(head))
+        raise DraftRefused(reason.code, reason.template, **reason.values)
+    return reader(config, tensors, target)
 
 
 def _opened(head: Path) -> tuple[dict[str, Any], Tensors]:
