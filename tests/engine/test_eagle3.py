@@ -18,9 +18,11 @@ from engine.decode import decode
 from engine.drafters.head import HeadDrafter
 from engine.errors import DraftRefused, Unsafe
 from engine.heads.opening import open_head
+from engine.kernels.network import kernels
 from engine.library.candidates import head_verdict
 from engine.library.catalogue import Catalogue
 from engine.library.inspect import inspect
+from engine.memory import estimate
 from engine.session import Session
 from tests.families import FAMILIES
 from tests.folders import IM_END, tiny_config, write_json, write_model
@@ -29,15 +31,18 @@ from tests.heads import (
     PLACES,
     PROPOSAL,
     USED,
+    dflash_tensors,
     info_of,
     joined,
     reference,
     safeailab,
     speculators,
+    speculators_dflash,
     tensors,
     trained_head,
     trained_target,
     write_head,
+    zlab,
 )
 from tests.tiny import language_model, plain, policy, run
 
@@ -512,6 +517,20 @@ def test_a_head_whose_sizes_are_right_can_be_chosen(tmp_path, target, names, lev
 
 def inspect_again(folder):
     return ModelInfo("h", folder, "safetensors", "", Kind.HEAD)
+
+
+@pytest.mark.parametrize("config", [safeailab(), speculators(), zlab(), speculators_dflash()])
+@pytest.mark.parametrize("precision", ["int8", "bf16"])
+def test_its_memory_is_estimated_as_it_is(config, precision, target, tmp_path):
+    dflash = "DFlash" in config["architectures"][0]
+    weights = dflash_tensors(config) if dflash else tensors(config)
+    folder = write_head(tmp_path / "h", config, weights)
+    head = opened(folder, target, precision)
+    held = sum(kernel.nbytes for kernel in kernels(head))
+    held += sum(p.numel() * p.element_size() for p in head.parameters())
+    guessed = estimate(inspect(folder), precision, "cpu", 100)
+    assert guessed.weights == pytest.approx(held, rel=0.03)
+    assert guessed.cache > 0
 
 
 def test_a_head_of_another_kind_cannot_be_used_yet(tmp_path, target):
