@@ -36,7 +36,8 @@ def add_arguments(bench: argparse.ArgumentParser) -> None:
         "--draft",
         action="append",
         metavar="NAME",
-        help="none, ngram, suffix, chain or a model; may be repeated (default: none and ngram)",
+        help="none, ngram, suffix, chain, mtp or a model; may be repeated "
+        "(default: none and ngram)",
     )
     bench.add_argument(
         "--draft-length",

@@ -106,7 +106,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def _add_chat(chat: argparse.ArgumentParser) -> None:
     add_model(chat)
     chat.add_argument(
-        "--draft", default="none", metavar="NAME", help="none, ngram, suffix, chain or a model"
+        "--draft",
+        default="none",
+        metavar="NAME",
+        help="none, ngram, suffix, chain, mtp or a model",
     )
     chat.add_argument(
         "--draft-length",

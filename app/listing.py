@@ -173,12 +173,12 @@ def _beside(named: str, target: Path) -> list[Path]:
 def _caveats(arguments: argparse.Namespace, pair: "Pair", cards: "list[Room]") -> list[str]:
     """Sentences on what the bytes do not tell: why the pair could not run, or not so long."""
     from engine import guidance
-    from engine.measured import LOOKUPS
+    from engine.measured import NONE, WITHOUT_MODEL
 
     refusal = _refusal(pair.target, pair, cards)
     if refusal is None and pair.draft is not None:
         refusal = _refusal(pair.draft, pair, cards)
-    elif refusal is None and arguments.draft in LOOKUPS:
+    elif refusal is None and arguments.draft in {*WITHOUT_MODEL} - {NONE}:
         reason = guidance.drafting_refusal(pair.target)
         refusal = None if reason is None else reason.text
     if refusal is not None:
@@ -200,8 +200,9 @@ def _refusal(info: "ModelInfo", pair: "Pair", cards: "list[Room]") -> str | None
     from engine.library.scan import Entry
 
     index, terms = _index(), _terms(pair.precision, cards)
-    if info.kind is Kind.HEAD:
-        return f"{info.name}: {head_verdict(info, pair.target, terms.catalogue).reason.text}"
+    if info.kind is Kind.HEAD and info is not pair.target:
+        verdict = head_verdict(info, pair.target, terms.catalogue)
+        return f"{info.name}: {verdict.reason.text}" if verdict.level == "refused" else None
     lacking = guidance.NOT_WHOLE.get(info.kind) or formats.refusal(info.quantisation)
     if lacking is not None:
         return f"{info.name}: {lacking.text}"

@@ -155,8 +155,9 @@ NOT_CAUSAL_GGUF = ("clip", "t5", "wavtokenizer", "whisper", "mmproj")
 
 
 def text_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a config.json that speaks of text, with what its family leaves unsaid."""
-    text = config.get("text_config")
+    """The part of a config.json that speaks of text, or of a head's layer, with what its family
+    leaves unsaid."""
+    text = config.get("text_config", config.get("transformer_layer_config"))
     stated = {**text, **config} if isinstance(text, dict) else dict(config)
     inner = text.get("model_type") if isinstance(text, dict) else None
     unsaid = (UNSTATED.get(str(kind), {}) for kind in (inner, stated.get("model_type")))

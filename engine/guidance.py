@@ -116,6 +116,28 @@ def head_refusal(target: str | None) -> Reason:
     return Reason("head_of", "Head for {target}: cannot be used yet", {"target": target})
 
 
+def judge_head(target: ModelInfo, made_for: str | None) -> Verdict:
+    """The verdict on a head whose sizes are the target's; `made_for` names the model that it was
+    trained with, where that is known. With another one it is exact too, and seldom right."""
+    if made_for is None:
+        return Verdict(Level.CAUTION, HEAD_FITS)
+    if _bare(made_for) in _bare(target.name):
+        return Verdict(Level.GOOD, HEAD_FOR_THIS)
+    text = "Caution: the sizes are right, but it was made for {target}"
+    return Verdict(Level.CAUTION, Reason("head_for_other", text, {"target": made_for}))
+
+
+HEAD_FITS = Reason(
+    "head_fits", "Caution: the sizes are right; for which model it was made is not said"
+)
+HEAD_FOR_THIS = Reason("head_for_this", "Good: a head made for this model")
+
+
+def _bare(name: str) -> str:
+    """A model's name without what files put between its parts."""
+    return "".join(character for character in name.lower() if character.isalnum())
+
+
 def ratio(target: ModelInfo, draft: ModelInfo) -> float | None:
     """How many times smaller the draft is; by active parameters where not all are used."""
     ours, theirs = target.active or target.parameters, draft.active or draft.parameters

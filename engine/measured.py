@@ -18,10 +18,11 @@ from engine.api import Precision
 from engine.errors import Reason
 from engine.guidance import Level, Verdict
 
-NONE, NGRAM, SUFFIX, CHAIN = "none", "ngram", "suffix", "chain"
+NONE, NGRAM, SUFFIX, CHAIN, MTP = "none", "ngram", "suffix", "chain", "mtp"
 # What drafts without a model, and takes no memory to speak of.
 LOOKUPS = (NGRAM, SUFFIX, CHAIN)
-WITHOUT_MODEL = (NONE, *LOOKUPS)
+# All that is chosen by a word; MTP is a head that the target brings itself.
+WITHOUT_MODEL = (NONE, *LOOKUPS, MTP)
 By = Literal["use", "bench"]
 
 FORMAT = 1

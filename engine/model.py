@@ -12,6 +12,7 @@ from engine.errors import Cancelled, Reason
 from engine.kernels.attention import NAME
 from engine.kernels.network import kernels, release
 from engine.runner import AnyRows, Blocks, Runner, Stateful
+from engine.states import Listener, Tap, turned_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -28,6 +29,7 @@ class LanguageModel:
         self.network = network
         self.context = context
         self.device = network.device
+        self._tap = Tap(network)
         self.runner = self._runner()
         self.stopped: Callable[[], bool] = lambda: False
         output: Any = network.get_output_embeddings()
@@ -54,9 +56,37 @@ class LanguageModel:
         """Compute answers in blocks of one shape from now on, or no more; nothing is held then."""
         self.runner.free()
         if yes:
-            self.runner = Blocks(self.network, self.context, self._check_stop)
+            self.runner = Blocks(self.network, self.context, self._tap, self._check_stop)
         else:
             self.runner = self._runner()
+
+    @torch.inference_mode()
+    def embed(self, ids: torch.Tensor) -> torch.Tensor:
+        """The rows of its table for `ids` [n], as the published model stores them: [n, width]."""
+        table: Any = self.network.get_input_embeddings()
+        rows = torch.nn.functional.embedding(ids.to(table.weight.device), table.weight)
+        turned = turned_of(self.network)
+        return rows if turned is None else turned.back(rows.float())
+
+    @torch.inference_mode()
+    def logits(self, states: torch.Tensor) -> torch.Tensor:
+        """What its output matrix says of `states` [n, width] behind the published model's last
+        norm: [n, vocab]."""
+        output: Any = self.network.get_output_embeddings()
+        turned = turned_of(self.network)
+        if turned is not None:
+            states = turned.read(states.float())
+        found: torch.Tensor = output(states)
+        return found
+
+    @property
+    def layer_count(self) -> int:
+        """Its decoder layers."""
+        return len(layers(self.network))
+
+    def tell(self, *listeners: Listener) -> None:
+        """Tell these the hidden states of every pass from now on, and nobody else."""
+        self._tap.set(listeners, layers(self.network))
 
     @property
     def attends(self) -> bool:
@@ -103,8 +133,8 @@ class LanguageModel:
     def _runner(self) -> Runner:
         """The ordinary way to compute it."""
         if families.is_rewindable(self.network.config.get_text_config(decoder=True).model_type):
-            return Stateful(self.network, self.context)
-        return AnyRows(self.network, self.context)
+            return Stateful(self.network, self.context, self._tap)
+        return AnyRows(self.network, self.context, self._tap)
 
     def _check_stop(self, *_: Any) -> None:
         if self.stopped():

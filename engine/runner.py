@@ -16,6 +16,7 @@ from engine.kernels import graphs
 from engine.kernels.graphs import BLOCK, Graphs, bucket_of
 from engine.mixers import take_rows
 from engine.roles import PREFILL_CHUNK, Role, next_border, roles, unchanged
+from engine.states import Found, Tap
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -64,8 +65,8 @@ class AnyRows:
     by_role = False
     border = PREFILL_CHUNK
 
-    def __init__(self, network: "PreTrainedModel", context: int) -> None:
-        self._network = network
+    def __init__(self, network: "PreTrainedModel", context: int, tap: Tap) -> None:
+        self._network, self._tap = network, tap
         self.cache = Cache(network.config, context)
         self.notes: list[Reason] = []
 
@@ -92,8 +93,11 @@ class AnyRows:
     def free(self) -> None:
         self.cache.free()
 
-    def _pass(self, tokens: Sequence[int], rows: int) -> torch.Tensor:
-        return run(self._network, self.cache, tokens, rows)
+    def _pass(self, tokens: Sequence[int], rows: int, notes: int | None = None) -> torch.Tensor:
+        start = self.cache.length
+        logits = run(self._network, self.cache, tokens, rows, notes)
+        self._tap.tell(self._tap.take(), start, len(tokens))
+        return logits
 
 
 class Stateful(AnyRows):
@@ -105,8 +109,8 @@ class Stateful(AnyRows):
 
     by_role = True
 
-    def __init__(self, network: "PreTrainedModel", context: int) -> None:
-        super().__init__(network, context)
+    def __init__(self, network: "PreTrainedModel", context: int, tap: Tap) -> None:
+        super().__init__(network, context, tap)
         take_rows(network)
         self._held: list[Role] = []
 
@@ -139,7 +143,7 @@ class Stateful(AnyRows):
 
     def _rows(self, tokens: Sequence[int], rows: int, notes: int) -> torch.Tensor:
         self._held[self.cache.length :] = [None] * len(tokens)
-        return run(self._network, self.cache, tokens, rows, notes)
+        return self._pass(tokens, rows, notes)
 
 
 class Blocks:
@@ -153,9 +157,12 @@ class Blocks:
     border = graphs.SHORTEST
 
     def __init__(
-        self, network: "PreTrainedModel", context: int, stopped: Callable[[], None]
+        self, network: "PreTrainedModel", context: int, tap: Tap, stopped: Callable[[], None]
     ) -> None:
         graphs.register()
+        self._tap = tap
+        # where a captured block leaves its states
+        self._states: dict[int, Found] = {}
         self._network, self._context, self._stopped = network, context, stopped
         self.cache = BlockCache(network.config)
         # the ids of a block's rows, and the position of the first
@@ -202,6 +209,7 @@ class Blocks:
         start = self.cache.length
         self._make_room(bucket_of(start + len(tokens) - 1, self._context))
         run(self._network, self.cache, tokens, rows=1)
+        self._tap.tell(self._tap.take(), start, len(tokens))
         self._held[start:] = [chunk] * len(tokens)
 
     def _blocks(self, tokens: Sequence[int]) -> Iterator[torch.Tensor]:
@@ -219,12 +227,14 @@ class Blocks:
             logits = self._run(bucket)
             self.cache.grew(len(part))
             self._held[start:] = [None] * len(part)
+            self._states[bucket] = self._tap.take() or self._states.get(bucket, {})
+            self._tap.tell(self._states[bucket], start, len(part))
             yield logits[: len(part)].clone()
             done += len(part)
 
     @torch.inference_mode()
     def _run(self, bucket: int) -> torch.Tensor:
-        return self._graphs.run(bucket, self.cache.allotment)
+        return self._graphs.run(bucket, (self.cache.allotment, self._tap.version))
 
     def _compute(self, bucket: int) -> torch.Tensor:
         """The block that lies in `_fed`, its keys read up to `bucket`; logits [BLOCK, vocab]."""

@@ -17,6 +17,7 @@ from engine.api import (
     Chunk,
     Drafting,
     Finish,
+    Kind,
     Loaded,
     Message,
     ModelInfo,
@@ -28,13 +29,18 @@ from engine.controller import Automatic
 from engine.devices import release
 from engine.drafters import BUILT_IN, built_in
 from engine.drafters.base import Drafter, NoDrafter
+from engine.drafters.block import BlockDrafter
 from engine.drafters.careful import CarefulDrafter
+from engine.drafters.head import HeadDrafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.drafters.translated import TranslatedDrafter
 from engine.errors import Cancelled, DraftRefused, LoadError
 from engine.fit import Pair
+from engine.heads.dflash import DFlashHead
+from engine.heads.opening import open_head, open_mtp
 from engine.library.inspect import inspect, read_vocabulary
 from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
+from engine.measured import MTP
 from engine.memory import compared
 from engine.past import Past
 from engine.tokenizer import Begun, Prompt
@@ -140,7 +146,8 @@ class Session:
         progress: Report = _unheard,
         stopped: Stopped = _never,
     ) -> None:
-        """Draft with what `BUILT_IN` names or the model at a path; the target stays loaded.
+        """Draft with what `BUILT_IN` names, the target's own head "mtp", or the model or head at a
+        path; the target stays loaded.
 
         Raises DraftRefused when it cannot draft for this target, and what `loading.load` raises.
         Drafting is off then.
@@ -154,8 +161,14 @@ class Session:
         if isinstance(choice, str) and choice in BUILT_IN:
             self.use(built_in(choice, self._past.of(self.target.loaded.vocabulary)))
             return
-        path = Path(choice)
         loaded = self.target.loaded
+        if choice == MTP:
+            self._take_head(own_drafter(self.target, precision or loaded.precision))
+            return
+        path = Path(choice)
+        if inspect(path).kind is Kind.HEAD:
+            self._take_head(head_drafter(self.target, path, precision or loaded.precision))
+            return
         vocabularies = check_pair(loaded.info, inspect(path))
         self._draft = load(
             path,
@@ -175,7 +188,10 @@ class Session:
 
     def use(self, drafter: Drafter) -> None:
         """Draft with `drafter` from now on; the caller keeps what it is made of."""
-        self._drafter = CarefulDrafter(drafter)
+        careful = CarefulDrafter(drafter)
+        if self._target is not None:
+            self._target.model.tell(*careful.listeners)
+        self._drafter = careful
         self._controller = Automatic(drafter.default_length)
 
     def close(self) -> None:
@@ -329,6 +345,11 @@ class Session:
         self.forget()
         release()
 
+    def _take_head(self, drafter: Drafter) -> None:
+        """Draft with a head. What the target has read it reads anew, so that the head sees it."""
+        self.use(drafter)
+        self.forget()
+
     def _drop_draft(self) -> None:
         self.use(NoDrafter())
         if self._draft is not None:
@@ -343,6 +364,19 @@ def check_pair(target: ModelInfo, draft: ModelInfo) -> tuple[Vocabulary, Vocabul
     if refusal is not None:
         raise DraftRefused(refusal.code, refusal.template, **refusal.values)
     return read_vocabulary(target.path), read_vocabulary(draft.path)
+
+
+def head_drafter(target: LoadedModel, path: Path, precision: Precision) -> Drafter:
+    """What drafts for `target` with the head at `path`. Raises DraftRefused where it does not
+    belong to it, and what reading it raises."""
+    head = open_head(path, target.model, target.loaded.info, precision)
+    device = target.model.device
+    return BlockDrafter(head, device) if isinstance(head, DFlashHead) else HeadDrafter(head, device)
+
+
+def own_drafter(target: LoadedModel, precision: Precision) -> Drafter:
+    """What drafts for `target` with the head in its own files. Raises DraftRefused without one."""
+    return HeadDrafter(open_mtp(target.model, target.loaded.info, precision), target.model.device)
 
 
 def drafter_of(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from engine import guidance
-from engine.api import Drafting, Message, Sampling
+from engine.api import Drafting, Kind, Message, Sampling
 from engine.bench.asking import Manner, ask
 from engine.bench.plan import Plan
 from engine.bench.prompts import Conversation
@@ -23,10 +23,12 @@ from engine.bench.stock import FLOATS, Say, Stock
 from engine.drafters import BUILT_IN
 from engine.drafters.base import Drafter, NoDrafter
 from engine.errors import Cancelled, DraftRefused
+from engine.library import heads
 from engine.library.inspect import inspect
 from engine.loading import LoadedModel, Stopped
+from engine.measured import MTP
 from engine.sampling import resolve
-from engine.session import Session, check_pair, drafter_of
+from engine.session import Session, check_pair, drafter_of, head_drafter, own_drafter
 from engine.text import Piece, Reading
 from engine.vocabulary import difference
 
@@ -65,7 +67,10 @@ def check(plan: Plan) -> None:
     if refusal is not None and any(draft != "none" for draft in plan.drafts):
         raise DraftRefused(refusal.code, refusal.template, **refusal.values)
     for path in _paths(plan):
-        check_pair(target, inspect(path))
+        if _is_head(path):
+            heads.read(path, target)
+        else:
+            check_pair(target, inspect(path))
 
 
 @contextlib.contextmanager
@@ -91,6 +96,10 @@ def _paths(plan: Plan) -> list[Path]:
     return list(dict.fromkeys(d for d in plan.drafts if isinstance(d, Path)))
 
 
+def _is_head(path: Path) -> bool:
+    return inspect(path).kind is Kind.HEAD
+
+
 def _names(plan: Plan) -> dict[Path, str]:
     """What each draft model is called; two files of one model by their paths."""
     names = {path: inspect(path).name for path in _paths(plan)}
@@ -102,14 +111,24 @@ def _ours(plan: Plan, stock: Stock, target: LoadedModel) -> list[Contender]:
     session = Session(plan.cache_folder, target)
     names = _names(plan)
     precision = target.loaded.precision
+    of_drafts = plan.draft_precision or precision
+    known_heads: dict[Path, Drafter] = {}
     plain = Way("slipstream", "none", None, precision, None, None)
     rows: list[Contender] = [_Slipstream(plan, session, NoDrafter(), plain, [target])]
     drafter: Drafter
     for draft in dict.fromkeys(d for d in plan.drafts if d != "none"):
         for length in dict.fromkeys(plan.draft_lengths):
             wanted = AUTO if length is None else length
-            if isinstance(draft, Path):
-                model = stock.model("draft", draft, plan.draft_precision or precision)
+            if isinstance(draft, Path) and _is_head(draft):
+                drafter = known_heads.get(draft) or head_drafter(target, draft, of_drafts)
+                known_heads[draft] = drafter
+                way = replace(plain, draft=names[draft], draft_precision=of_drafts)
+                models = [target]
+            elif draft == MTP:
+                drafter = own_drafter(target, of_drafts)
+                way, models = replace(plain, draft_precision=of_drafts), [target]
+            elif isinstance(draft, Path):
+                model = stock.model("draft", draft, of_drafts)
                 known = check_pair(target.loaded.info, model.loaded.info)
                 drafter = drafter_of(target, model, *known)
                 way = replace(plain, draft=names[draft], draft_precision=model.loaded.precision)
@@ -165,6 +184,9 @@ def _theirs(plan: Plan, stock: Stock, ours: LoadedModel, say: Say) -> list[Conte
         rows.append(_Transformers(plan, plain, ours, network))
         rows.append(_Transformers(plan, lookup, ours, network, options))
         for path, name in names.items():
+            if _is_head(path):
+                say(f"transformers has no row with {name}, which is a head")
+                continue
             if difference(*check_pair(ours.loaded.info, inspect(path))) is not None:
                 say(f"transformers model is left out: {name} has another vocabulary")
                 continue

@@ -3,10 +3,13 @@
 import traceback
 from collections.abc import Sequence
 
+import torch
+
 from engine.devices import release
 from engine.drafters.base import Drafter
 from engine.errors import Cancelled, Reason
 from engine.sampling import Policy
+from engine.states import Listener
 from engine.verify import Draft
 
 
@@ -25,6 +28,12 @@ class CarefulDrafter:
     @property
     def pause(self) -> Reason | None:
         return self._failure or self._drafter.pause
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Who is to be told the target's states."""
+        told: tuple[Listener, ...] = getattr(self._drafter, "listeners", ())
+        return tuple(_Careful(listener, self) for listener in told)
 
     def prefill(self, tokens: Sequence[int]) -> None:
         self._failure = None
@@ -46,6 +55,15 @@ class CarefulDrafter:
             self._give_up(error)
             return Draft()
 
+    def hear(self, listener: Listener, start: int, states: torch.Tensor) -> None:
+        """Let `listener` hear, in the middle of a pass of the target."""
+        if self._failure is not None:
+            return
+        try:
+            listener.hear(start, states)
+        except Exception as error:
+            self._give_up(error)
+
     def settle(self, length: int) -> None:
         self._drafter.settle(length)
 
@@ -62,3 +80,14 @@ class CarefulDrafter:
         traceback.clear_frames(error.__traceback__)
         self._drafter.reset()
         release()
+
+
+class _Careful:
+    """A listener that does not end the pass that it is told of."""
+
+    def __init__(self, listener: Listener, drafter: CarefulDrafter) -> None:
+        self._listener, self._drafter = listener, drafter
+        self.places = listener.places
+
+    def hear(self, start: int, states: torch.Tensor) -> None:
+        self._drafter.hear(self._listener, start, states)

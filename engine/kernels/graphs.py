@@ -6,7 +6,7 @@ end. So nothing in it depends on a number of Python's but the bucket, and one gr
 does. Graphs are captured by hand: there is no compiler in the bundle. Knows no model and no cache.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -59,10 +59,11 @@ class Graphs:
         self.captures = device.type == "cuda" and not apart
         self.notes: list[Reason] = [APART] if apart else []
         self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, torch.Tensor]] = {}
-        self._made_for = 0
+        self._made_for: Hashable = 0
 
-    def run(self, bucket: int, allotment: int) -> torch.Tensor:
-        """The result for `bucket`. `allotment` names the memory that the computation works on."""
+    def run(self, bucket: int, allotment: Hashable) -> torch.Tensor:
+        """The result for `bucket`. `allotment` names the memory that the computation works on, and
+        what else it was captured for."""
         if allotment != self._made_for:
             self._graphs.clear()
             self._made_for = allotment

@@ -17,7 +17,7 @@ from torch import nn
 from engine.kernels import linear
 from engine.kernels.linear import Kernel
 from engine.kernels.network import Embedding, Experts, Group, experts, groups, replace
-from engine.kernels.rotation import Turn, turns
+from engine.kernels.rotation import Turn, turned, turns
 from engine.kernels.store import Damaged, Store, Writer
 
 Form = Literal["fp32", "bf16", "fp16", "int8", "int4"]
@@ -101,8 +101,11 @@ def pack(
     Linear layers become packed kernels, tables 16 bits wide, the rest float32. With a `store`,
     quantised weights are read from it or written to it under `key`. `done` is told after each
     matrix how many numbers it has; what it raises, like what `weights` raises, ends the packing
-    and leaves the network half filled. Returns what was filled, and whether from the store.
+    and leaves the network half filled. How its stream is turned is noted on it. Returns what was
+    filled, and whether from the store.
     """
+    whole: Any = network
+    whole.turned = turned(network, weights.read) if precision == "int8" else None
     items = _items(network, precision)
     shapes = {f"{item.name}|{part}": s for item in items for part, s in item.shapes.items()}
     if store is not None:
@@ -244,7 +247,7 @@ def _items(network: nn.Module, precision: Form) -> list[Item]:
     names = {id(p): name for name, p in network.named_parameters(remove_duplicate=True)}
     model: Any = network
     output = model.get_output_embeddings()
-    turned = turns(network) if precision == "int8" else {}
+    turning = turns(network) if precision == "int8" else {}
     taken: set[str] = set()
     found: list[Item] = []
     for group in groups(network):
@@ -254,7 +257,7 @@ def _items(network: nn.Module, precision: Form) -> list[Item]:
         # a matrix that is the embedding's too is read for both
         taken |= {n for n, _ in sources if n in group.weight_names} | set(biases)
         form = _form(precision, group.names[0], group.shape, layers[0] is output)
-        turn = turned.get(group.paths[0])
+        turn = turning.get(group.paths[0])
         place = partial(_put_group, group, form, fine=turn is None or not turn.even)
         found.append(
             Item(group.name, form, group.shape, sources, biases, place, group=group, turn=turn)
@@ -272,7 +275,7 @@ def _items(network: nn.Module, precision: Form) -> list[Item]:
     modules = dict(network.named_modules())
     for name, parameter in network.named_parameters():
         if name not in taken:
-            turn = turned.get(name.removesuffix(".weight"))
+            turn = turning.get(name.removesuffix(".weight"))
             found.append(_as_is(network, modules, name, parameter, precision, turn))
     return found
 

@@ -48,6 +48,11 @@ class Rotation:
         groups = (x * self._signs).view(len(x), len(self._across), -1) @ self._within
         return (self._across.T @ groups).view(len(x), self.size)
 
+    def back(self, x: torch.Tensor) -> torch.Tensor:
+        """x [n, size] in float32 times the matrix's inverse."""
+        groups = self._across @ x.view(len(x), len(self._across), -1)
+        return (groups @ self._within.T).view(len(x), self.size) * self._signs
+
 
 def _hadamard(size: int) -> torch.Tensor:
     """Sylvester's, for a power of two, scaled to be orthogonal."""
@@ -98,6 +103,29 @@ class Turn:
         return torch.cat([turn(part.float()).to(dtype) for part in torch.split(tensor, AT_ONCE)])
 
 
+@dataclass(frozen=True)
+class Turned:
+    """The stream of a turned network beside that of the published one.
+
+    `factors` [size] are those of its last norm, which went into the output matrix.
+    """
+
+    rotation: Rotation
+    factors: torch.Tensor
+
+    def back(self, states: torch.Tensor) -> torch.Tensor:
+        """The published network's states or rows of its table: [n, size] between two layers."""
+        return self.rotation.back(states)
+
+    def final(self, states: torch.Tensor) -> torch.Tensor:
+        """The same of [n, size] behind the last norm."""
+        return self.rotation.back(states) * self.factors
+
+    def read(self, states: torch.Tensor) -> torch.Tensor:
+        """What the turned output matrix reads where the published one reads `states`."""
+        return self.rotation.rows(states / self.factors)
+
+
 def turns(network: nn.Module) -> dict[str, Turn]:
     """What becomes of which module, by its path; empty where the stream cannot be turned."""
     model: Any = network
@@ -117,6 +145,15 @@ def turns(network: nn.Module) -> dict[str, Turn]:
     for layer in base.layers:
         found |= _turns(rotation, paths[id(layer)])
     return found
+
+
+def turned(network: nn.Module, read: Read) -> Turned | None:
+    """How `turns` turns the stream of `network`, if it does; `read` gives parameters by name."""
+    model: Any = network
+    output = model.get_output_embeddings()
+    path = next((name for name, module in network.named_modules() if module is output), "")
+    turn = turns(network).get(path)
+    return Turned(turn.rotation, read(turn.norm).float()) if turn else None
 
 
 def _turns(rotation: Rotation, path: str) -> Iterator[tuple[str, Turn]]:

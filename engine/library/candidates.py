@@ -115,13 +115,18 @@ def setup(
 
 
 def head_verdict(head: ModelInfo, target: ModelInfo, catalogue: Catalogue) -> Verdict:
-    """Why a head on disk cannot draft: what speaks against this target, where something does, else
-    that heads cannot be used yet. Names the model that it was made for: by the head's name, else
-    by its own configuration."""
+    """Whether a head on disk can draft for `target`: what speaks against it, where something does;
+    that its kind cannot be used yet; else for which model it was made: by the head's name, or by
+    its own configuration."""
     path = resolve(head.path)
     name = catalogue.made_for(head) or _short(heads.made_for(path))
-    of, fault = guidance.head_refusal(name), heads.fault(path, target)
-    return Verdict(Level.REFUSED, of) if fault is None else Verdict(Level.REFUSED, fault, of)
+    of = guidance.head_refusal(name)
+    fault = guidance.drafting_refusal(target) or heads.fault(path, target)
+    if fault is not None:
+        return Verdict(Level.REFUSED, fault, of)
+    if not heads.is_known(path):
+        return Verdict(Level.REFUSED, of)
+    return guidance.judge_head(target, name)
 
 
 def _short(stated: str | None) -> str | None:

@@ -70,7 +70,9 @@ def describe(folder: Path, name: str) -> ModelInfo:
         licence=_licence(folder),
         has_template=template(folder) is not None,
         **_weights(
-            sizes.held(shapes, layers) if model_type in families.WHOLE else text_shapes, config
+            sizes.held(shapes, layers) if model_type in families.WHOLE else text_shapes,
+            config,
+            kind,
         ),
         **caches.of_config(config, model_type),
     )
@@ -274,10 +276,12 @@ def _parameters(shapes: formats.Shapes, config: Mapping[str, Any]) -> int:
     return total - sum(math.prod(head) for head in heads if head in tables)
 
 
-def _weights(shapes: formats.Shapes, config: Mapping[str, Any]) -> sizes.Weights:
-    """Numbers by kind of tensor. A head that the file lacks is the embedding."""
+def _weights(shapes: formats.Shapes, config: Mapping[str, Any], kind: Kind) -> sizes.Weights:
+    """Numbers by kind of tensor. An output matrix that the file lacks is the embedding; a drafting
+    head that has no embedding takes its target's."""
     tables = [name for name in shapes if EMBEDDING.search(name) and len(shapes[name]) == 2]
-    table = max(tables, key=lambda name: shapes[name][0], default=None)
+    none = "" if kind is Kind.HEAD else None
+    table = max(tables, key=lambda name: shapes[name][0], default=none)
     head = next((name for name in HEADS if name in shapes), None)
     return sizes.weights(shapes, table, head, config.get("tie_word_embeddings") is True)
 

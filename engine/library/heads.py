@@ -1,22 +1,22 @@
 """Whether a drafting head belongs to a target, from its configuration and headers alone.
 
-Knows the EAGLE-3 formats (SafeAILab's and speculators') as far as sizes and the map of a reduced
-vocabulary go (methods.md 6). Runs nothing.
+Knows which kinds of heads can be used. What one kind needs is in a file of its own. Runs nothing.
 """
 
-import array
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from engine import guidance
 from engine.api import ModelInfo
-from engine.errors import EngineError, Reason
-from engine.library import files, folder, gguf
-from engine.library.safetensors import TensorInfo, read_tensor
+from engine.errors import DraftRefused, EngineError, Reason
+from engine.library import dflash, eagle3, files, folder, gguf
+from engine.library.dflash import DFlash
+from engine.library.eagle3 import Eagle3
+from engine.library.head_config import Tensors
+from engine.library.inspect import resolve
 
-MAP = "d2t"
-LARGEST_MAP = 2**24  # bytes
+Read = Callable[[Mapping[str, Any], Tensors, ModelInfo], Eagle3 | DFlash]
 NESTED = ("transformer_layer_config", "eagle_config")
 
 
@@ -30,15 +30,56 @@ def fault(head: Path, target: ModelInfo) -> Reason | None:
         if not files.is_folder(head):
             header = gguf.read_header(head, arrays={})
             return _width({}, {t.name: t.shape for t in header.tensors}, target)
-        config = files.read_json(head / "config.json")
-        headers = folder.read_headers(head)
-        tensors = {
-            name: (path, t) for path, header in headers.items() for name, t in header.items()
-        }
-        shapes = {name: tensor.shape for name, (_, tensor) in tensors.items()}
-        return _width(config, shapes, target) or _map(config, tensors, target)
+        config, tensors = _opened(head)
+        found = _width(config, {name: t.shape for name, (_, t) in tensors.items()}, target)
+        reader = _reader(config, tensors)
+        if found is None and reader is not None:
+            reader(config, tensors, target)
+        return found
     except EngineError as error:
         return error.reason
+
+
+def is_known(head: Path) -> bool:
+    """Whether the head is of a kind that can be used at all."""
+    try:
+        config, tensors = _opened(head)
+    except EngineError:
+        return False
+    return _reader(config, tensors) is not None
+
+
+def _reader(config: Mapping[str, Any], tensors: Tensors) -> Read | None:
+    """Who reads heads of this kind; None where nobody does."""
+    if dflash.is_dflash(config):
+        return dflash.read
+    return eagle3.read if eagle3.is_eagle3(config, frozenset(tensors)) else None
+
+
+def read(head: Path, target: ModelInfo) -> Eagle3 | DFlash:
+    """The head at `head`, for `target`. Raises DraftRefused where it does not belong to it, and
+    Unsafe, Incomplete."""
+    head = resolve(head)
+    reason = fault(head, target)
+    if reason is not None:
+        raise DraftRefused(reason.code, reason.template, **reason.values)
+    config, tensors = _opened(head)
+    reader = _reader(config, tensors)
+    if reader is None:
+        reason = guidance.head_refusal(made_for(head))
+        raise DraftRefused(reason.code, reason.template, **reason.values)
+    return reader(config, tensors, target)
+
+
+def _opened(head: Path) -> tuple[dict[str, Any], Tensors]:
+    """The configuration of the head in a folder, and where its tensors lie."""
+    if not files.is_folder(head):
+        return {}, {}
+    config = files.read_json(head / "config.json")
+    headers = folder.read_headers(head)
+    return config, {
+        name: (path, tensor) for path, header in headers.items() for name, tensor in header.items()
+    }
 
 
 def made_for(head: Path) -> str | None:
@@ -72,33 +113,6 @@ def _width(
         text = "Another target: width {head:,}, not {target:,}"
         return Reason("head_width", text, {"head": stated, "target": theirs})
     return None
-
-
-def _map(
-    config: Mapping[str, Any], tensors: Mapping[str, tuple[Path, TensorInfo]], target: ModelInfo
-) -> Reason | None:
-    """A head with fewer tokens needs the map from its own to the target's."""
-    own, vocabulary = _stated(config, "draft_vocab_size"), target.vocab_size
-    if own is None or vocabulary is None or own == vocabulary:
-        return None
-    if MAP not in tensors:
-        text = "Its {tokens:,} tokens are not the target's, and it lacks the tensor {tensor}"
-        return Reason("head_no_map", text, {"tokens": own, "tensor": MAP})
-    path, tensor = tensors[MAP]
-    if tensor.dtype != "I64" or tensor.shape != (own,):
-        text = "Its tensor {tensor} is not a map of {tokens:,} whole numbers"
-        return Reason("head_bad_map", text, {"tensor": MAP, "tokens": own})
-    numbers = array.array("q", read_tensor(path, tensor, LARGEST_MAP))
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    # what is stored is how far the target's id lies from its own
-    outside = (own_id for own_id, far in enumerate(numbers) if not 0 <= own_id + far < vocabulary)
-    wrong = next(outside, None)
-    if wrong is None:
-        return None
-    text = "Its tensor {tensor} leads from token {token} to {id}, outside the target's {tokens:,}"
-    leads = {"token": wrong, "id": wrong + numbers[wrong], "tokens": vocabulary}
-    return Reason("head_map_leads_out", text, {"tensor": MAP, **leads})
 
 
 def _stated(config: Mapping[str, Any], key: str) -> int | None:

@@ -71,9 +71,10 @@ def weights(
     """The numbers in the tensors of these `shapes`.
 
     `table` and `head` name the embedding and the output matrix; when `tied` the second is a copy
-    of the first and is not counted.
+    of the first and is not counted. Without a table, which must be there unless it is "", nothing
+    is known.
     """
-    if table not in shapes:
+    if table != "" and table not in shapes:
         return {}
     found = Weights(linear=0, linear_rows=0, experts=0, embedding=0, head=0, other=0)
     for name, shape in shapes.items():

@@ -63,7 +63,7 @@ def test_a_pair_that_can_run_has_no_caveat(folder, capsys):
     ("draft", "said"),
     [
         ("target", "This is the target itself."),
-        ("head", "head: Head for an unknown model: cannot be used yet."),
+        ("head", "head: Another target: 262 tokens, not 64."),
         ("lora", "lora: An adapter, not a model of its own."),
     ],
 )

@@ -6,33 +6,48 @@ from pathlib import Path
 import pytest
 
 from engine.api import Kind, ModelInfo
-from engine.library.heads import fault, made_for
+from engine.library.heads import fault, is_known, made_for
 from engine.library.inspect import inspect
 from tests.folders import write_gguf, write_json
 
-TARGET = ModelInfo("t", Path("t"), "safetensors", "llama", hidden_size=64, vocab_size=200)
+TARGET = ModelInfo(
+    "t", Path("t"), "safetensors", "llama", hidden_size=64, vocab_size=200, layers=12
+)
+LAYER = {
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 200,
+}
 CONFIG = {
     "model_type": "llama",
     "architectures": ["LlamaForCausalLMEagle3"],
-    "hidden_size": 64,
-    "vocab_size": 200,
+    **LAYER,
     "draft_vocab_size": 50,
 }
 
 
 def head(folder, offsets=None, fc=3 * 64, **changes):
-    """A head of 50 tokens; `offsets` is what its map adds to each of them."""
+    """A head of 50 tokens; `offsets` is what its map adds to each of them. Without `fc` it has
+    hardly a tensor."""
     import torch
     from safetensors.torch import save_file
 
+    from tests.heads import tensors
+
     folder.mkdir()
-    write_json(folder / "config.json", CONFIG | changes)
-    tensors = {"norm.weight": torch.ones(64)}
+    config = CONFIG | changes
+    write_json(folder / "config.json", config)
+    found = {"norm.weight": torch.ones(64)}
     if fc:
-        tensors["fc.weight"] = torch.zeros(64, fc)
+        states = config.get("target_hidden_size", 64)
+        found = tensors(config | {"target_hidden_size": states})
+        found["fc.weight"] = torch.zeros(config["hidden_size"], fc)
+    found.pop("d2t", None)
     if offsets is not None:
-        tensors["d2t"] = torch.tensor(offsets, dtype=torch.int64)
-    save_file(tensors, folder / "model.safetensors")
+        found["d2t"] = torch.tensor(offsets, dtype=torch.int64)
+    save_file(found, folder / "model.safetensors")
     return folder
 
 
@@ -40,6 +55,7 @@ def test_a_head_that_belongs_to_the_target_has_no_fault(tmp_path):
     made = head(tmp_path / "h", offsets=[150] * 50)
     assert inspect(made).kind is Kind.HEAD
     assert fault(made, TARGET) is None
+    assert is_known(made)
 
 
 def test_a_head_that_states_no_type_is_one_all_the_same(tmp_path):
@@ -65,8 +81,9 @@ def test_states_of_another_width_are_named_by_their_tensor(tmp_path):
 
 
 def test_a_size_that_no_model_has_says_nothing(tmp_path):
-    made = head(tmp_path / "h", fc=0, hidden_size=10**90, draft_vocab_size=10**90)
-    assert fault(made, TARGET) is None
+    made = head(tmp_path / "h", fc=0, hidden_size=10**90)
+    assert fault(made, TARGET).code != "head_width"
+    assert fault(head(tmp_path / "i", fc=0, draft_vocab_size=10**90), TARGET).code == "head_setting"
 
 
 def test_a_head_in_a_gguf_is_told_by_its_tensor_alone(tmp_path):
@@ -122,8 +139,9 @@ def test_speculators_name_their_target_and_nest_their_sizes(tmp_path):
 
 
 def test_what_the_target_does_not_say_is_not_held_against_a_head(tmp_path):
-    made = head(tmp_path / "h")
-    assert fault(made, replace(TARGET, hidden_size=None, vocab_size=None)) is None
+    made = head(tmp_path / "h", offsets=[0] * 50)
+    unsaid = replace(TARGET, hidden_size=None, vocab_size=None, layers=None)
+    assert fault(made, unsaid) is None
 
 
 def test_a_damaged_head_is_refused_with_what_is_wrong(tmp_path):

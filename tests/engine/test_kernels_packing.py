@@ -120,7 +120,8 @@ def test_what_comes_from_the_store_is_the_same_to_the_bit(folder, family, precis
     assert pack(network, weights, precision, store=store, key="k")[1]
     network.requires_grad_(False)
     settle(network)
-    assert len(weights.reads) == read
+    # the factors of the last norm, which are noted where the stream is turned
+    assert weights.reads[read:] == (["model.norm.weight"] if network.turned else [])
     assert torch.equal(logits(network), logits(first))
 
 

@@ -1,0 +1,1 @@
+"""Drafting heads as networks: small ones that read a target's hidden states."""

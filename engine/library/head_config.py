@@ -1,0 +1,171 @@
+"""What the configurations of all heads share: sizes, positions, the map of a vocabulary.
+
+Whatever is not as it must be is refused, by its number or tensor. Reads no weights but that map.
+"""
+
+import array
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.api import ModelInfo
+from engine.errors import DraftRefused
+from engine.library.folder import LARGEST
+from engine.library.safetensors import TensorInfo, read_tensor
+
+MAP = "d2t"
+LARGEST_MAP = 2**24  # bytes
+# Beside the head's own: what only training reads.
+UNREAD = ("t2d", "verifier_norm.weight", "verifier_lm_head.weight")
+ROPES = ("default", "linear", "dynamic", "yarn", "longrope", "llama3")
+ROPE_KEYS = ("rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor")
+FLOATS = ("F32", "F16", "BF16")
+
+# Where each tensor lies and what it is.
+Tensors = Mapping[str, tuple[Path, TensorInfo]]
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def refuse_lossy(config: Mapping[str, Any]) -> None:
+    """Raises DraftRefused for a head that is meant to change the answer."""
+    speculators = config.get("speculators_config")
+    methods = speculators.get("proposal_methods") if isinstance(speculators, Mapping) else None
+    for method in methods if isinstance(methods, list) else []:
+        for key, exact in (("verifier_accept_k", 1), ("accept_tolerance", 0)):
+            said = method.get(key, exact) if isinstance(method, Mapping) else exact
+            if said is not None and said != exact:
+                raise DraftRefused(
+                    "head_lossy",
+                    "Made to change answers: its {key} is {value}",
+                    key=key,
+                    value=str(said)[:20],
+                )
+
+
+def rope(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """What it says of its rotary positions."""
+    found = {key: layer[key] for key in ROPE_KEYS if layer.get(key) is not None}
+    for key in ("rope_scaling", "rope_parameters"):
+        part = found.get(key)
+        kind = part.get("rope_type", part.get("type")) if isinstance(part, Mapping) else None
+        # sections for pictures leave text as it is
+        if kind not in (None, "mrope", *ROPES):
+            raise bad_setting("rope_type", str(kind)[:20], ", ".join(ROPES))
+    return found
+
+
+def token_map(
+    tokens: int, tensors: Tensors, stored: Mapping[str, str], target: ModelInfo
+) -> tuple[int, ...] | None:
+    """The target's id of each of its own; what is stored is how far it lies from that."""
+    vocabulary = target.vocab_size or tokens
+    if MAP not in stored:
+        if tokens == vocabulary:
+            return None
+        raise DraftRefused(
+            "head_no_map",
+            "Its {tokens:,} tokens are not the target's, and it lacks the tensor {tensor}",
+            tokens=tokens,
+            tensor=MAP,
+        )
+    path, tensor = tensors[stored[MAP]]
+    if tensor.dtype != "I64" or tensor.shape != (tokens,):
+        text = "Its tensor {tensor} is not a map of {tokens:,} whole numbers"
+        raise DraftRefused("head_bad_map", text, tensor=MAP, tokens=tokens)
+    offsets = array.array("q", read_tensor(path, tensor, LARGEST_MAP))
+    if sys.byteorder == "big":
+        offsets.byteswap()
+    found = tuple(own + far for own, far in enumerate(offsets))
+    wrong = next((own for own, id_ in enumerate(found) if not 0 <= id_ < vocabulary), None)
+    if wrong is not None:
+        raise DraftRefused(
+            "head_map_leads_out",
+            "Its tensor {tensor} leads from token {token} to {id}, outside the target's {tokens:,}",
+            tensor=MAP,
+            token=wrong,
+            id=found[wrong],
+            tokens=vocabulary,
+        )
+    if len(set(found)) < len(found):
+        taken: dict[int, int] = {}
+        twice = next(own for own, id_ in enumerate(found) if taken.setdefault(id_, own) != own)
+        raise DraftRefused(
+            "head_map_twice",
+            "Its tensor {tensor} leads from token {token} to {id}, as from another one",
+            tensor=MAP,
+            token=twice,
+            id=found[twice],
+        )
+    return found
+
+
+def compare(shapes: Shapes, stored: Mapping[str, str], tensors: Tensors) -> None:
+    """Raises DraftRefused unless the head has tensors of the `shapes` that it needs and no others;
+    `stored` says under which name each of those that it has lies."""
+    for name, shape in shapes.items():
+        if name not in stored:
+            raise DraftRefused("head_lacks_tensor", "It lacks the tensor {tensor}", tensor=name)
+        _, tensor = tensors[stored[name]]
+        if tensor.shape != shape or tensor.dtype not in FLOATS:
+            raise DraftRefused(
+                "head_shape",
+                "Its tensor {tensor} is {found}, not {needed}",
+                tensor=name,
+                found=" x ".join(map(str, (tensor.dtype, *tensor.shape))),
+                needed=" x ".join(map(str, shape)),
+            )
+    surplus = stored.keys() - {*shapes, MAP, *UNREAD}
+    surplus = {name for name in surplus if not name.endswith("rotary_emb.inv_freq")}
+    if surplus:
+        raise DraftRefused(
+            "head_surplus",
+            "Its tensor {tensor} has no use that is known here",
+            tensor=min(surplus)[:60],
+        )
+
+
+def number(part: Mapping[str, Any], key: str, default: int | None = None) -> int:
+    """A size that must be stated, unless there is a default."""
+    value = part.get(key)
+    if value is None and default is not None:
+        return default
+    if type(value) is not int or not 0 < value < LARGEST:
+        raise bad_setting(key, str(value)[:20], f"1 to {LARGEST}")
+    return value
+
+
+def eps(layer: Mapping[str, Any]) -> float:
+    """What its norms add."""
+    value = layer.get("rms_norm_eps", 1e-6)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise bad_setting("rms_norm_eps", str(value)[:20], "0 to 1")
+    return float(value)
+
+
+def flag(part: Mapping[str, Any], key: str, default: bool) -> bool:
+    """What is true or false."""
+    value = part.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise bad_setting(key, str(value)[:20], "true, false")
+    return value
+
+
+def only(part: Mapping[str, Any], key: str, usable: int | str | bool) -> None:
+    """Raises DraftRefused where it says anything but the one value that can be used."""
+    value = part.get(key)
+    if value is not None and value != usable:
+        raise bad_setting(key, str(value)[:20], str(usable).lower())
+
+
+def bad_setting(key: str, value: str | int, usable: str | int) -> DraftRefused:
+    """A setting with which a head cannot be used."""
+    return DraftRefused(
+        "head_setting",
+        "Its {key} is {value}; what can be used is {usable}",
+        key=key,
+        value=value,
+        usable=usable,
+    )

@@ -1,0 +1,255 @@
+"""Heads that a model brings in its own files: read as published, exact, aligned; refused where
+they are others."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
+
+from engine.api import Drafting, Message, Sampling
+from engine.drafters.head import HeadDrafter
+from engine.errors import DraftRefused
+from engine.heads.opening import open_mtp
+from engine.library import mtp
+from engine.loading import load
+from engine.session import Session
+from tests.families import tiny
+from tests.folders import CHATML, write_json, write_model, write_tokenizer
+from tests.heads import (
+    FIRST,
+    USED,
+    mtp_reference,
+    mtp_tensors,
+    trained_mtp,
+    trained_target,
+)
+from tests.tiny import plain, policy, run
+
+# Which family names its head in which way; the last is one whose files could be named so.
+KINDS = {
+    "deepseek_v3": "deepseek",
+    "glm4_moe": "deepseek",
+    "qwen3_next": "qwen",
+    "qwen3_5_text": "qwen",
+    "qwen2": "mimo",
+}
+DRAFTED = ["deepseek_v3", "glm4_moe", "qwen2"]
+
+
+def write(folder, family, naming, change=lambda found: found):
+    """A model with its head; the network, and the parts of the head."""
+    config = tiny(family)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(2)
+        network = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+        for name, parameter in network.named_parameters():
+            if "norm" in name:
+                parameter.data.add_(0.1 * torch.randn_like(parameter))
+    network.requires_grad_(False)
+    network.get_output_embeddings().weight *= 50
+    head, parts = mtp_tensors(network, naming)
+    state = {n: t.contiguous().clone() for n, t in network.state_dict().items()} | head
+    folder.mkdir()
+    save_file(change(state), folder / "model.safetensors", metadata={"format": "pt"})
+    write_json(folder / "config.json", config.to_dict() | {
+        "architectures": [type(network).__name__], "dtype": "float32"})  # fmt: skip
+    write_tokenizer(folder)
+    (folder / "chat_template.jinja").write_text(CHATML, encoding="utf-8")
+    return network, parts
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Each family once, at one precision."""
+    root, made = tmp_path_factory.mktemp("models"), {}
+
+    def of(family, precision="fp32"):
+        folder = root / family
+        if family not in made:
+            made[family] = (*write(folder, family, KINDS[family]), {})
+        network, parts, loaded = made[family]
+        if precision not in loaded:
+            loaded[precision] = load(folder, cache_folder=root / "cache", precision=precision)
+        return network, parts, loaded[precision]
+
+    yield of
+    for *_, loaded in made.values():
+        for one in loaded.values():
+            one.close()
+
+
+def opened(loaded, precision="fp32"):
+    return open_mtp(loaded.model, loaded.loaded.info, precision)
+
+
+@pytest.mark.parametrize(
+    ("family", "precision"), [*((f, "fp32") for f in KINDS), ("qwen2", "int8")]
+)
+def test_a_head_says_what_its_family_says(models, family, precision):
+    """Also where the target's table, output and stream are turned."""
+    network, parts, loaded = models(family, precision)
+    head = opened(loaded, "fp32")
+    tokens = torch.tensor([(5 * j) % 250 for j in range(30)])
+    with torch.no_grad():
+        states = network(tokens[None], output_hidden_states=True).hidden_states[-1][0]
+        wanted = mtp_reference(parts, network, KINDS[family], states[:-1], tokens[1:])
+        out = torch.cat([head(states[:20], tokens[1:21], 0), head(states[20:-1], tokens[21:], 20)])
+        near = {"rtol": 0, "atol": 0.02 * float(wanted.abs().max())}
+        torch.testing.assert_close(out, wanted, **near)
+        said = network.get_output_embeddings()(wanted)
+        near = {"rtol": 0, "atol": 0.06 * float(said.abs().max())}
+        torch.testing.assert_close(head.logits(out), said, **near)
+
+
+@pytest.mark.parametrize("family", DRAFTED)
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_ids_equal_plain_decoding(models, family, precision):
+    *_, loaded = models(family, precision)
+    model = loaded.model
+    drafter = HeadDrafter(opened(loaded, precision), model.device)
+    model.tell(drafter)
+    prompt = [(7 * j) % 250 for j in range(40)]
+    drafted = 0
+    for seed, temperature in enumerate((0.0, 0.8)):
+        choose = policy(temperature=temperature, seed=seed)
+        expected = plain(model, prompt, tokens=24, choose=choose)
+        for length in (1, 3):
+            found, proposed, _ = run(
+                model, drafter, prompt, tokens=24, draft_length=length, choose=choose
+            )
+            assert found == expected
+            drafted += proposed
+    assert drafted > 0
+    model.tell()
+
+
+def without(name):
+    return lambda state: {n: t for n, t in state.items() if n != name}
+
+
+BROKEN = {
+    "none at all": (lambda s: {n: t for n, t in s.items() if "mtp" not in n}, "no_mtp", "m"),
+    "a missing matrix": (
+        without("model.mtp_layers.0.mlp.up_proj.weight"),
+        "head_lacks_tensor",
+        "model.mtp_layers.0.mlp.up_proj.weight",
+    ),
+    "a missing norm": (
+        without("model.mtp_layers.0.final_layernorm.weight"),
+        "head_lacks_tensor",
+        "model.mtp_layers.0.final_layernorm.weight",
+    ),
+    "another width": (
+        lambda s: s | {"model.mtp_layers.0.input_proj.weight": torch.zeros(128, 128)},
+        "head_shape",
+        "128 x 128",
+    ),
+    "a tensor too many": (
+        lambda s: s | {"model.mtp_layers.0.gate.weight": torch.zeros(4)},
+        "head_surplus",
+        "model.mtp_layers.0.gate.weight",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_head_that_is_another_is_refused_by_tensor(name, tmp_path):
+    change, code, value = BROKEN[name]
+    write(tmp_path / "m", "qwen2", "mimo", change)
+    session = Session(tmp_path / "cache")
+    session.load_target(tmp_path / "m", precision="fp32")
+    with pytest.raises(DraftRefused) as refused:
+        session.choose_draft("mtp")
+    assert refused.value.code == code
+    assert value in refused.value.reason.values.values()
+    session.close()
+
+
+def test_a_chat_is_the_same_with_the_models_own_head(tmp_path):
+    write(tmp_path / "m", "qwen2", "mimo")
+    assert mtp.find(load_file(tmp_path / "m" / "model.safetensors"), 4) is not None
+    session = Session(tmp_path / "cache")
+    session.load_target(tmp_path / "m", precision="int8")
+    sampling = Sampling(temperature=0.8, seed=2, max_tokens=16)
+
+    def chat():
+        found = []
+        for text in ("abc abc", "abX", "abc abc and more"):
+            chunks = list(session.reply([Message("user", text)], sampling, Drafting(3)))
+            found.append([token for chunk in chunks for token in chunk.token_ids])
+        return found, chunks[-1].usage
+
+    expected, _ = chat()
+    session.choose_draft("mtp")
+    assert session.target.loaded.bit_exact
+    found, usage = chat()
+    assert found == expected
+    assert usage.drafted > 0
+    session.close()
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A target that has learned a rule, with a head of its own that has learned from it."""
+    knowing = trained_target()
+    folder = tmp_path_factory.mktemp("trained") / "m"
+    write_model(folder)
+    state = {n: t.contiguous() for n, t in knowing.network.state_dict().items()}
+    save_file(state | trained_mtp(knowing), folder / "model.safetensors")
+    return folder
+
+
+class Late(HeadDrafter):
+    """Pairs the state of the position before with each token."""
+
+    def hear(self, start, states):
+        self.rows = {**getattr(self, "rows", {}), **{start + i: r for i, r in enumerate(states)}}
+        before = [self.rows.get(start + i - 1, states[0] * 0) for i in range(len(states))]
+        super().hear(start, torch.stack(before))
+
+
+def acceptance(loaded, kind=HeadDrafter, change=lambda head: None):
+    """How often the first guess is right."""
+    model, head = loaded.model, opened(loaded, loaded.loaded.precision)
+    change(head)
+    drafter = kind(head, model.device)
+    model.tell(drafter)
+    drafted = accepted = 0
+    for seed in range(6):
+        generator = torch.Generator().manual_seed(seed)
+        prompt = (torch.randint(0, USED, (12,), generator=generator) + FIRST).tolist()
+        choose = policy(temperature=1.0, seed=seed, answer_start=len(prompt))
+        expected = plain(model, prompt, tokens=24, choose=choose)
+        found, *counts = run(model, drafter, prompt, tokens=24, draft_length=1, choose=choose)
+        assert found == expected
+        drafted, accepted = drafted + counts[0], accepted + counts[1]
+    model.tell()
+    return accepted / drafted
+
+
+def other_way_round(head):
+    head._kind = replace(head._kind, hidden_first=True)
+
+
+def before_the_last_layer(head):
+    head.places = (1,)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_a_trained_head_is_right_far_beyond_chance_and_only_if_read_as_it_was_trained(
+    trained, tmp_path, precision
+):
+    """Chance is 1/16. In int8 the states that it reads are turned, and turned back."""
+    loaded = load(trained, cache_folder=tmp_path, precision=precision)
+    right = acceptance(loaded)
+    assert right > 0.7
+    assert acceptance(loaded, Late) < 0.25
+    assert acceptance(loaded, change=other_way_round) < 0.25
+    # what the layers before read is in that state too
+    assert acceptance(loaded, change=before_the_last_layer) < 0.7 * right
+    if precision == "int8":
+        loaded.model.network.turned = None
+        assert acceptance(loaded) < 0.25
+    loaded.close()
