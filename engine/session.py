@@ -24,11 +24,10 @@ from engine.api import (
     Progress,
     Sampling,
 )
-from engine.controller import Automatic
 from engine.devices import release
 from engine.drafters import BUILT_IN
-from engine.drafters.base import Drafter, NoDrafter
-from engine.drafters.careful import CarefulDrafter
+from engine.drafters.auto import Auto
+from engine.drafters.base import Drafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.drafters.translated import TranslatedDrafter
 from engine.errors import Cancelled, DraftRefused, LoadError
@@ -68,8 +67,7 @@ class Session:
         self._sample = sample
         self._target = target
         self._draft: LoadedModel | None = None
-        self._drafter: Drafter = NoDrafter()
-        self._controller = Automatic(self._drafter.default_length)
+        self._drafter = Auto([])
         self._tokens: list[int] = []
         self._running: Generator[Chunk] | None = None
 
@@ -159,8 +157,7 @@ class Session:
 
     def use(self, drafter: Drafter) -> None:
         """Draft with `drafter` from now on; the caller keeps what it is made of."""
-        self._drafter = CarefulDrafter(drafter)
-        self._controller = Automatic(drafter.default_length)
+        self._drafter = drafter if isinstance(drafter, Auto) else Auto([drafter])
 
     def close(self) -> None:
         """Give all memory back."""
@@ -174,7 +171,6 @@ class Session:
         """Empty every cache and learned table, as a new session would have them."""
         self.target.model.cache.empty()
         self._drafter.reset()
-        self._controller = Automatic(self._drafter.default_length)
         self._tokens = []
 
     def reply(
@@ -279,7 +275,7 @@ class Session:
             yield answer.opening()
             cached = self.rewind(answer.tokens, answer.answers)
             yield from answer.prefill(cached, self._drafter)
-            yield from answer.rounds(self._drafter, self._controller)
+            yield from answer.rounds(self._drafter)
         except Cancelled:
             answer.finish = Finish.CANCELLED
         except Exception as error:
@@ -306,7 +302,7 @@ class Session:
         release()
 
     def _drop_draft(self) -> None:
-        self.use(NoDrafter())
+        self.use(Auto([]))
         if self._draft is not None:
             self._draft.close()
         self._draft = None

@@ -8,6 +8,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from engine.api import Sampling
 from engine.controller import Controller, FixedLength
 from engine.decode import decode
+from engine.drafters.auto import Auto
 from engine.drafters.base import Drafter, NoDrafter
 from engine.errors import Reason
 from engine.model import LanguageModel
@@ -82,6 +83,9 @@ def run(
     target.cache.empty()
     drafter.reset()
     text = list(prompt)
+    if isinstance(drafter, Auto) and isinstance(draft_length, int):
+        drafter.begin(draft_length)
+        draft_length = drafter
     if isinstance(draft_length, int):
         draft_length = FixedLength(draft_length)
     rounds = list(decode(target, drafter, draft_length, text, choose, limit=len(prompt) + tokens))

@@ -450,7 +450,7 @@ def test_drafting_that_does_not_pay_pauses_and_says_so_once_an_answer(session):
     assert [c.round.drafted for c in first if c.round][:3] == [0, 0, 1]
     assert next(c.round.drafted for c in second if c.round) == 1
     session.forget()
-    assert [c.round.drafted for c in answer(session) if c.round][:3] == [0, 0, 1]
+    assert next(c.round.drafted for c in answer(session) if c.round) == 1
 
 
 def test_a_length_that_was_asked_for_is_kept_however_little_it_brings(session):
@@ -546,7 +546,7 @@ def test_translating_holds_no_more_after_many_answers(session, other):
     def held():
         for i in range(5):
             answer(session, [Message("user", f"question {i}")], short, 4)
-        text = session._drafter._drafter._text
+        text = next(iter(session._drafter._drafters.values()))._drafter._text
         gc.collect()
         tensors = sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects())
         return len(text._text), len(text.ids), len(text._ends), len(text._begins), tensors
