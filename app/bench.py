@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.judging import automatic_draft
 from app.terminal import (
+    DRAFTS,
     LONGEST_DRAFT,
     PRECISIONS,
     add_model,
@@ -30,7 +32,7 @@ def add_arguments(bench: argparse.ArgumentParser) -> None:
         "--draft",
         action="append",
         metavar="NAME",
-        help="none, ngram or a model; may be repeated (default: none and ngram)",
+        help=f"{DRAFTS}; may be repeated (default: none and ngram)",
     )
     bench.add_argument(
         "--draft-length",
@@ -167,10 +169,13 @@ def _plan(arguments: argparse.Namespace) -> "Plan":
             "rejection_differs",
             "Rejection keeps the odds, not the text: --verify-equal needs --verification coupled.",
         )
+    model = find_model(arguments.model)
+    drafts = [draft_choice(name) for name in arguments.draft or ("none", "ngram")]
     return Plan(
-        model=find_model(arguments.model),
+        model=model,
         cache_folder=paths.cache_folder(),
-        drafts=[draft_choice(name) for name in arguments.draft or ("none", "ngram")],
+        drafts=drafts,
+        auto_draft=_auto_draft(arguments, model, drafts),
         prompts=read_prompts(arguments.prompts, arguments.limit, arguments.turns),
         max_tokens=arguments.max_tokens,
         precisions=arguments.precision or (None,),
@@ -183,6 +188,18 @@ def _plan(arguments: argparse.Namespace) -> "Plan":
         verification=arguments.verification,
         against_transformers=arguments.against == "transformers",
     )
+
+
+def _auto_draft(
+    arguments: argparse.Namespace, model: Path, drafts: Sequence[str | Path]
+) -> Path | None:
+    """The model that "auto" holds: the first that has a row of its own, else the best of the
+    library."""
+    if "auto" not in drafts:
+        return None
+    named = next((draft for draft in drafts if isinstance(draft, Path)), None)
+    precision = (arguments.precision or [None])[0]
+    return named or automatic_draft(model, arguments.device, precision)
 
 
 HEADS = (

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp16", "int8", "int4")
 LONGEST_DRAFT = 16
+DRAFTS = "none, ngram, a model, or auto for the fastest of all round by round"
 
 
 def add_model(command: argparse.ArgumentParser) -> None:
@@ -189,4 +190,4 @@ def library_folders(more: Sequence[Path] = ()) -> list[Path]:
 
 def draft_choice(name: str) -> str | Path:
     """What `name` names: a drafter without a model, or a model's path. Raises LoadError."""
-    return name if name in ("none", "ngram") else find_model(name)
+    return name if name in ("none", "ngram", "auto") else find_model(name)

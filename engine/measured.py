@@ -18,7 +18,7 @@ from engine.api import Precision
 from engine.errors import Reason
 from engine.guidance import Level, Verdict
 
-NONE, NGRAM = "none", "ngram"
+NONE, NGRAM, AUTO = "none", "ngram", "auto"
 By = Literal["use", "bench"]
 
 FORMAT = 1
@@ -32,8 +32,8 @@ GOOD_TIMES = 1.1  # from here on a draft is worth its memory
 class Setup:
     """A target and what drafted for it, as they ran on `device`.
 
-    `target` and `draft` are identities (`library.index.identity`), or `draft` is "none" or
-    "ngram", and then without a precision.
+    `target` and `draft` are identities (`library.index.identity`), or `draft` is "none", "ngram"
+    or "auto", and then without a precision.
     """
 
     target: str

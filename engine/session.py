@@ -25,7 +25,7 @@ from engine.api import (
     Sampling,
 )
 from engine.devices import release
-from engine.drafters import BUILT_IN
+from engine.drafters import BUILT_IN, built_in
 from engine.drafters.auto import Auto
 from engine.drafters.base import Drafter
 from engine.drafters.small_model import SmallModelDrafter
@@ -34,6 +34,7 @@ from engine.errors import Cancelled, DraftRefused, LoadError
 from engine.fit import Pair
 from engine.library.inspect import inspect, read_vocabulary
 from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
+from engine.measured import AUTO
 from engine.memory import compared
 from engine.tokenizer import Begun, Prompt
 from engine.translation import Words
@@ -118,11 +119,13 @@ class Session:
         self,
         choice: str | Path,
         *,
+        model: Path | None = None,
         precision: Precision | None = None,
         progress: Report = _unheard,
         stopped: Stopped = _never,
     ) -> None:
-        """Draft with "none", "ngram" or the model at a path; the target stays loaded.
+        """Draft with "none", "ngram", the model at a path, or "auto": round by round the fastest
+        of what needs no model and, where one is given, of the `model`. The target stays loaded.
 
         Raises DraftRefused when it cannot draft for this target, and what `loading.load` raises.
         Drafting is off then.
@@ -133,10 +136,15 @@ class Session:
         refusal = guidance.drafting_refusal(self.target.loaded.info)
         if refusal is not None:
             raise DraftRefused(refusal.code, refusal.template, **refusal.values)
-        if isinstance(choice, str) and choice in BUILT_IN:
-            self.use(BUILT_IN[choice]())
-            return
-        path = Path(choice)
+        drafters = built_in(choice) if choice in (*BUILT_IN, AUTO) else []
+        path = model if choice == AUTO else None if drafters else Path(choice)
+        if path is not None:
+            drafters.append(self._load_draft(path, precision, progress, stopped))
+        self.use(*drafters)
+
+    def _load_draft(
+        self, path: Path, precision: Precision | None, progress: Report, stopped: Stopped
+    ) -> Drafter:
         loaded = self.target.loaded
         vocabularies = check_pair(loaded.info, inspect(path))
         self._draft = load(
@@ -148,16 +156,18 @@ class Session:
             progress=progress,
             stopped=stopped,
         )
-        self.use(drafter_of(self.target, self._draft, *vocabularies))
+        return drafter_of(self.target, self._draft, *vocabularies)
 
     def limit_context(self, tokens: int | None) -> None:
         """Let the target hold at most `tokens` from the next answer on; None: all it can."""
         full = self.target.loaded.context
         self.target.model.limit(full if tokens is None else max(1, min(tokens, full)))
 
-    def use(self, drafter: Drafter) -> None:
-        """Draft with `drafter` from now on; the caller keeps what it is made of."""
-        self._drafter = drafter if isinstance(drafter, Auto) else Auto([drafter])
+    def use(self, *drafters: Drafter) -> None:
+        """Draft with the fastest of `drafters` from now on; the caller keeps what they are made
+        of."""
+        (only,) = drafters if len(drafters) == 1 else (None,)
+        self._drafter = only if isinstance(only, Auto) else Auto(drafters)
 
     def close(self) -> None:
         """Give all memory back."""
@@ -302,7 +312,7 @@ class Session:
         release()
 
     def _drop_draft(self) -> None:
-        self.use(Auto([]))
+        self.use()
         if self._draft is not None:
             self._draft.close()
         self._draft = None

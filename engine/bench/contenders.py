@@ -19,8 +19,8 @@ from engine.bench.plan import Plan
 from engine.bench.prompts import Conversation
 from engine.bench.runs import AUTO, Answer, Way
 from engine.bench.stock import FLOATS, Say, Stock
-from engine.drafters import BUILT_IN
-from engine.drafters.base import Drafter, NoDrafter
+from engine.drafters import built_in
+from engine.drafters.auto import Auto
 from engine.errors import Cancelled, DraftRefused, OutOfMemory
 from engine.library.inspect import inspect
 from engine.loading import LoadedModel, Stopped
@@ -87,7 +87,8 @@ def opened(plan: Plan, say: Say, stopped: Stopped) -> Iterator[list[Contender]]:
 
 
 def _paths(plan: Plan) -> list[Path]:
-    return list(dict.fromkeys(d for d in plan.drafts if isinstance(d, Path)))
+    paths = [*plan.drafts, plan.auto_draft]
+    return list(dict.fromkeys(path for path in paths if isinstance(path, Path)))
 
 
 def _names(plan: Plan) -> dict[Path, str]:
@@ -102,21 +103,24 @@ def _ours(plan: Plan, stock: Stock, target: LoadedModel) -> list[Contender]:
     names = _names(plan)
     precision = target.loaded.precision
     plain = Way("slipstream", "none", None, precision, None, None)
-    rows: list[Contender] = [_Slipstream(plan, session, NoDrafter(), plain, [target])]
-    drafter: Drafter
+    rows: list[Contender] = [_Slipstream(plan, session, Auto([]), plain, [target])]
     for draft in dict.fromkeys(d for d in plan.drafts if d != "none"):
         for length in dict.fromkeys(plan.draft_lengths):
             wanted = AUTO if length is None else length
-            if isinstance(draft, Path):
-                model = stock.model("draft", draft, plan.draft_precision or precision)
+            path = plan.auto_draft if draft == AUTO else draft
+            drafters = [] if isinstance(draft, Path) else built_in(draft)
+            way, models = plain, [target]
+            if isinstance(path, Path):
+                model = stock.model("draft", path, plan.draft_precision or precision)
                 known = check_pair(target.loaded.info, model.loaded.info)
-                drafter = drafter_of(target, model, *known)
-                way = replace(plain, draft=names[draft], draft_precision=model.loaded.precision)
+                drafters.append(drafter_of(target, model, *known))
+                way = replace(plain, draft_precision=model.loaded.precision)
                 models = [target, model]
-            else:
-                drafter, way, models = BUILT_IN[draft](), plain, [target]
-            way = replace(way, drafter=drafter.name, draft_length=wanted)
-            rows.append(_Slipstream(plan, session, drafter, way, models))
+            if isinstance(draft, Path):
+                way = replace(way, draft=names[draft])
+            name = AUTO if draft == AUTO else drafters[0].name
+            way = replace(way, drafter=name, draft_length=wanted)
+            rows.append(_Slipstream(plan, session, Auto(drafters), way, models))
     return rows
 
 
@@ -127,7 +131,7 @@ class _Slipstream:
         self,
         plan: Plan,
         session: Session,
-        drafter: Drafter,
+        drafter: Auto,
         way: Way,
         models: Sequence[LoadedModel],
     ) -> None:

@@ -81,6 +81,14 @@ def _require_target(info: ModelInfo) -> None:
         )
 
 
+def automatic(found: Iterable[Candidate]) -> Path | None:
+    """The draft model that "auto" holds, of candidates in their order: the first that is here,
+    fits, and that nothing speaks against; None where there is none."""
+    able = (Level.GOOD, Level.EVEN, Level.CAUTION)
+    advised = (c for c in found if c.path is not None and c.verdict.level in able)
+    return next((c.path for c in advised if c.fit and c.fit.word in ("fits", "tight")), None)
+
+
 def candidate(target: ModelInfo, entry: Entry, index: Index, terms: Terms) -> Candidate:
     """One entry, judged as a draft for `target`; a broken one is refused with what is wrong."""
     draft = entry.info
@@ -107,8 +115,8 @@ def setup(
     draft_precision: Precision | None,
     device: str,
 ) -> Setup:
-    """The setup of models at these paths, `draft` may be "none" or "ngram"; asks for the sizes and
-    times of their files."""
+    """The setup of models at these paths, `draft` may be "none", "ngram" or "auto"; asks for the
+    sizes and times of their files."""
     if isinstance(draft, Path):
         return Setup(identity(target), identity(draft), precision, draft_precision, device)
     return Setup(identity(target), draft, precision, None, device)

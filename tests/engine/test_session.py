@@ -453,6 +453,42 @@ def test_drafting_that_does_not_pay_pauses_and_says_so_once_an_answer(session):
     assert next(c.round.drafted for c in answer(session) if c.round) == 1
 
 
+@pytest.mark.parametrize("length", [None, 4])
+def test_auto_answers_as_plain_decoding_and_counts_each_drafter(session, folders, length):
+    expected = ids_of(answer(session))
+    session.choose_draft("auto", model=folders / "copy")
+    assert session.draft is not None
+    chunks = [*answer(session, length=length), *answer(session, length=length)]
+    assert ids_of(chunks) == expected * 2
+    rounds = [c.round for c in chunks if c.round and c.round.drafted]
+    assert {r.drafter for r in rounds} <= {"ngram", "model"}
+    usage = chunks[-1].usage
+    assert sum(row[1] for row in usage.by_drafter) == usage.rounds
+    assert sum(row[2] for row in usage.by_drafter) == usage.drafted > 0
+    assert sum(row[3] for row in usage.by_drafter) == usage.accepted
+
+
+def test_auto_without_a_model_only_looks_up(session):
+    session.choose_draft("auto")
+    assert session.draft is None
+    chunks = answer(session, length=4)
+    assert {c.round.drafter for c in chunks if c.round and c.round.drafted} <= {"ngram"}
+
+
+def test_auto_goes_on_without_a_drafter_that_breaks(session, folders):
+    expected = ids_of(answer(session))
+    session.choose_draft("auto", model=folders / "copy")
+
+    def break_down(*_):
+        raise RuntimeError("broken")
+
+    hook = session.draft.model.network.register_forward_pre_hook(break_down)
+    chunks = answer(session, length=2)
+    hook.remove()
+    assert ids_of(chunks) == expected
+    assert [n.code for c in chunks for n in c.notices] == ["draft_failed"]
+
+
 def test_a_length_that_was_asked_for_is_kept_however_little_it_brings(session):
     session.use(Hopeless())
     chunks = answer(session, sampling=Sampling(temperature=0, max_tokens=12), length=1)
