@@ -54,6 +54,7 @@ class SessionLike(Protocol):
         self,
         choice: str | Path,
         *,
+        model: Path | None,
         precision: Precision | None,
         progress: Report,
         stopped: Stopped,
@@ -154,14 +155,16 @@ class Worker(QObject):
 
         self._submit(self._model, Job.LOAD, task)
 
-    def choose_draft(self, choice: str | Path, precision: Precision | None = None) -> None:
-        """Draft with "none", "ngram" or the model at a path, in the target's precision where none
-        is given; finishes with the choice."""
+    def choose_draft(
+        self, choice: str | Path, precision: Precision | None = None, model: Path | None = None
+    ) -> None:
+        """Draft with "none", "ngram", the model at a path, or "auto", which holds `model` too; in
+        the target's precision where none is given. Finishes with the choice."""
 
         def task(report: Report, stopped: Stopped) -> str | Path:
             with _kept_from_the_collector():
                 self._engine().choose_draft(
-                    choice, precision=precision, progress=report, stopped=stopped
+                    choice, model=model, precision=precision, progress=report, stopped=stopped
                 )
             return choice
 

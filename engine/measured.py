@@ -19,6 +19,7 @@ from engine.errors import Reason
 from engine.guidance import Level, Verdict
 
 NONE, NGRAM, AUTO = "none", "ngram", "auto"
+BUILT_IN = (AUTO, NONE, NGRAM)  # drafts that are no model
 By = Literal["use", "bench"]
 
 FORMAT = 1

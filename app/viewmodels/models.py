@@ -26,13 +26,13 @@ from app.viewmodels.shelf import ShelfLike, Trial
 from app.viewmodels.starter import Starter
 from app.worker import Worker
 from engine import measured
-from engine.api import Drafting, Loaded, Precision, Progress, Usage, Verification
+from engine.api import Drafting, Loaded, ModelInfo, Precision, Progress, Usage, Verification
 from engine.errors import Reason
-from engine.fit import Pair
+from engine.fit import Fit, Pair
 from engine.library.inspect import repository_of
 from engine.library.scan import Entry
 
-NONE, NGRAM = measured.NONE, measured.NGRAM
+NONE, NGRAM, AUTO = measured.NONE, measured.NGRAM, measured.AUTO
 LOOK_MS = 2000  # between two looks at the folders
 KEEP_MS = 500  # a slider changes the settings with every step
 MEASURABLE = 32  # tokens of an answer whose speed says something
@@ -97,7 +97,7 @@ class Models(QObject):
         self._loading: Asked | None = None
         self._loading_pair: Pair | None = None
         self._loading_draft: Asked | None = None
-        self._next_draft = ""
+        self._next_draft = self._held_by_auto = ""
         self.starter = Starter(worker, shelf, alerts, self)
         self.starter.fetched.connect(self.start)
         self.memory = Fitting(self)
@@ -163,7 +163,7 @@ class Models(QObject):
         self.context = max(1, min(tokens, self.loaded.context))
         self._remember(self.settings.with_context(self.target_key, self.context))
         self._pairs.limit(self.context)
-        self._pairs.show(self._draft_as_wanted(self.draft))
+        self._pairs.show(self._draft_as_wanted(self._held_by_auto or self.draft))
         self._show_drafts()
 
     def load_anyway(self) -> None:
@@ -178,8 +178,8 @@ class Models(QObject):
             self._load_target(held, judged)
 
     def choose_draft(self, key: str) -> None:
-        """Draft with "none", "ngram" or the model at path `key`; while another draft is loaded,
-        the last choice is loaded after it."""
+        """Draft with "auto", "none", "ngram" or the model at path `key`; while another draft is
+        loaded, the last choice is loaded after it."""
         if self._loading_draft is not None:
             self._next_draft = "" if key == self._loading_draft.key else key
             self._show()
@@ -243,7 +243,8 @@ class Models(QObject):
         """The draft in words, empty without one."""
         if self.draft == NONE:
             return ""
-        return self.tr("repeats") if self.draft == NGRAM else self.name_of(self.draft)
+        named = {NGRAM: self.tr("repeats"), AUTO: self.tr("the fastest")}
+        return named.get(self.draft) or self.name_of(self.draft)
 
     def has(self, key: str) -> bool:
         """Whether the model at path `key` is here and can be a target."""
@@ -338,7 +339,7 @@ class Models(QObject):
         if self._pairs.hold(asked, None if agreed else pair, draft=False):
             self._show()
             return
-        self._next_draft = ""
+        self._next_draft = self._held_by_auto = ""
         self._loading = asked
         self._loading_pair = None if pair is None else self.memory.settle(pair)
         self.loading_share = 0.0
@@ -391,7 +392,7 @@ class Models(QObject):
     def _restore_draft(self) -> None:
         """The draft last used with this target; at first the one that needs no memory."""
         last = self.settings.drafts.get(self.target_key, NGRAM)
-        known = last in (NONE, NGRAM) or self._library.find(last) is not None
+        known = last in measured.BUILT_IN or self._library.find(last) is not None
         if self._library.known.refusal is None:
             self.choose_draft(last if known else NGRAM)
 
@@ -403,9 +404,18 @@ class Models(QObject):
             self._show()
             return
         self._loading_draft = asked
-        built_in = asked.key in (NONE, NGRAM)
-        self._worker.choose_draft(asked.key if built_in else Path(asked.key), asked.precision)
+        if asked.key in measured.BUILT_IN:
+            self._choose_built_in(asked.key)
+        else:
+            self._held_by_auto = ""
+            self._worker.choose_draft(Path(asked.key), asked.precision)
         self._show()
+
+    def _choose_built_in(self, key: str) -> None:
+        """With "auto" comes the best of the models, in the precision that it is wanted in."""
+        self._held_by_auto = held = self._library.best_draft(self._fit) if key == AUTO else ""
+        precision = self.settings.draft_precisions.get(held)
+        self._worker.choose_draft(key, precision, Path(held) if held else None)
 
     def _draft_settled(self, key: str | None) -> None:
         asked, self._loading_draft = self._loading_draft, None
@@ -463,7 +473,9 @@ class Models(QObject):
         asked = self._loading_draft
         self.targets = self._library.as_targets()
         self.choosing = asked is not None
-        self.fitting = asked is not None and asked.key not in (NONE, NGRAM)
+        self.fitting = asked is not None and (
+            asked.key not in measured.BUILT_IN or bool(self._held_by_auto)
+        )
         self._show_drafts()
         self._show_running()
 
@@ -472,19 +484,22 @@ class Models(QObject):
         if self.loaded is None:
             self.drafts = ()
             return
-        held, wanted = self._pairs.held, self.settings.draft_precisions
+        held = self._pairs.held
         loading = self._loading_draft.key if self._loading_draft is not None else ""
         waiting = held.key if held is not None and held.draft else ""
         self.drafts = self._library.as_drafts(
             self._next_draft or loading or waiting or self.draft,
             loading,
-            lambda key, info: self._pairs.fit(info, wanted.get(key)),
+            self._fit,
         )
+
+    def _fit(self, key: str, info: ModelInfo) -> Fit | None:
+        return self._pairs.fit(info, self.settings.draft_precisions.get(key))
 
     def _show_running(self) -> None:
         """How target and draft run, and how else they could."""
         loaded, settings = self.loaded, self.settings
-        self._pairs.show(self._draft_as_wanted(self.draft))
+        self._pairs.show(self._draft_as_wanted(self._held_by_auto or self.draft))
         if loaded is None:
             return
         chosen, speeds = self._chosen_precision, settings.speeds

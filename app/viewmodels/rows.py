@@ -15,8 +15,9 @@ from engine.api import Kind, ModelInfo
 from engine.errors import Reason
 from engine.fit import Fit, Word
 from engine.guidance import TRANSLATED, Level, Verdict
+from engine.library.candidates import Candidate, automatic
 from engine.library.scan import Entry
-from engine.measured import NGRAM, NONE, Measurement
+from engine.measured import AUTO, NGRAM, NONE, Measurement
 
 UNFINISHED = "download_unfinished"
 LONGEST_WORD = 40  # characters before a colon that still are a word; behind it a sentence goes on
@@ -65,7 +66,7 @@ class Row:
 @dataclass(frozen=True)
 class Drafts:
     """What is known of the drafts for the running target, by the path of a model or of a
-    `measured` one "none" or "ngram"; `fits` has offers too, by their repository.
+    `measured` one "none", "ngram" or "auto"; `fits` has offers too, by their repository.
 
     `chosen` and `loading` are keys of rows; `refusal` says why nothing can draft.
     """
@@ -113,11 +114,11 @@ def target_rows(entries: Sequence[Entry], chosen: str) -> tuple[Row, ...]:
 
 
 def draft_rows(known: Drafts) -> tuple[Row, ...]:
-    """None, repeats, the usable models by measured speed, those that are translated, what could be
-    fetched, and below them what cannot draft with the reason."""
+    """Auto, none, repeats, the usable models by measured speed, those that are translated, what
+    could be fetched, and below them what cannot draft with the reason."""
     models = [_draft_row(e, known) for e in sorted(known.entries, key=lambda e: _rank(e, known))]
     offers = [_offer_row(g, known) for g in known.offers if known.refusal is None]
-    rows = [_plain_row(known), _repeats_row(known), *models]
+    rows = [_auto_row(known), _plain_row(known), _repeats_row(known), *models]
     other = {str(path) for path, verdict in known.verdicts.items() if verdict.translated}
     usable = [row for row in rows if row.tone != "refused"]
     fit = [row for row in usable if row.key not in other]
@@ -131,6 +132,30 @@ def draft_rows(known: Drafts) -> tuple[Row, ...]:
     return _divided(fit, unfit, _tr("Cannot draft for this target"))
 
 
+def best_draft(known: Drafts) -> str:
+    """The key of the model that "auto" holds: the first that fits and that nothing speaks against,
+    untranslated ones before others; empty without one."""
+    able = []
+    for entry in sorted(known.entries, key=lambda e: _rank(e, known)):
+        verdict, fit = known.verdicts.get(entry.path), known.fits.get(str(entry.path))
+        if entry.problem is None and verdict is not None:
+            tried = _tried(entry, verdict, known)
+            able.append(Candidate(entry.name, entry.path, Kind.MODEL, tried, fit=fit))
+    found = automatic(sorted(able, key=lambda each: each.verdict.translated))
+    return "" if found is None else str(found)
+
+
+def _tried(entry: Entry, verdict: Verdict, known: Drafts) -> Verdict:
+    """The verdict, or what was measured in its place."""
+    found = known.measured.get(str(entry.path))
+    return verdict if found is None else measured.verdict(verdict, found)
+
+
+def _auto_row(known: Drafts) -> Row:
+    about = _tr("The fastest of what can draft here, round by round")
+    return _built_in(AUTO, _tr("Auto"), about, known)
+
+
 def _plain_row(known: Drafts) -> Row:
     found = known.measured.get(NONE)
     aside, said = _speed(found), _over(found)
@@ -138,14 +163,19 @@ def _plain_row(known: Drafts) -> Row:
 
 
 def _repeats_row(known: Drafts) -> Row:
-    name, about = _tr("Repeats from the chat"), _tr("Copies earlier text; needs no memory")
+    about = _tr("Copies earlier text; needs no memory")
+    return _built_in(NGRAM, _tr("Repeats from the chat"), about, known)
+
+
+def _built_in(key: str, name: str, about: str, known: Drafts) -> Row:
+    """A row of what drafts without being a model."""
     if known.refusal is not None:
-        return _refused(NGRAM, name, known.refusal)
-    checked, found = known.chosen == NGRAM, known.measured.get(NGRAM)
+        return _refused(key, name, known.refusal)
+    checked, found = known.chosen == key, known.measured.get(key)
     if found is None or found.times_plain is None:
-        return Row(NGRAM, name, "", about, checked=checked, aside=_speed(found))
+        return Row(key, name, "", about, checked=checked, aside=_speed(found))
     tried = measured.verdict(Verdict(Level.EVEN, Reason("repeats", about)), found)
-    return _judged(NGRAM, name, tried, (_over(found), about), checked, found)
+    return _judged(key, name, tried, (_over(found), about), checked, found)
 
 
 def _draft_row(entry: Entry, known: Drafts) -> Row:
@@ -167,7 +197,7 @@ def _draft_row(entry: Entry, known: Drafts) -> Row:
         for reason in (verdict.reason, verdict.detail)
         if reason is not None
     ]
-    tried = verdict if found is None else measured.verdict(verdict, found)
+    tried = _tried(entry, verdict, known)
     row = _judged(key, name, tried, (_over(found), *advice), checked, found)
     return _fitted(row, known.fits.get(key))
 

@@ -382,8 +382,8 @@
         <translation>Automatisch</translation>
     </message>
     <message>
-        <source>4 for a draft model, 8 for repeats</source>
-        <translation>4 bei einem Entwurfsmodell, 8 bei Wiederholungen</translation>
+        <source>As many as are expected to pay, 8 at most</source>
+        <translation>So viele, wie sich voraussichtlich lohnen, höchstens 8</translation>
     </message>
     <message>
         <source>Draft length</source>
@@ -1044,6 +1044,10 @@
     <message>
         <source>repeats</source>
         <translation>Wiederholungen</translation>
+    </message>
+    <message>
+        <source>the fastest</source>
+        <translation>das Schnellste</translation>
     </message>
     <message>
         <source>Preparing the tokenizer (once per model)</source>
@@ -2375,6 +2379,14 @@
     <message>
         <source>Cannot draft for this target</source>
         <translation>Können für dieses Zielmodell nicht entwerfen</translation>
+    </message>
+    <message>
+        <source>The fastest of what can draft here, round by round</source>
+        <translation>Runde für Runde das Schnellste von allem, was hier entwerfen kann</translation>
+    </message>
+    <message>
+        <source>Auto</source>
+        <translation>Automatisch</translation>
     </message>
     <message>
         <source>None</source>

@@ -154,14 +154,14 @@ def test_usable_drafts_come_first_and_the_refused_below_with_their_reason(qtbot,
     program = open_program(ScriptedSession())
     qtbot.waitUntil(lambda: len([r for r in program.models.drafts if r.tone == "refused"]) == 2)
     rows = program.models.drafts
-    assert keys(rows)[:6] == ["none", "ngram", str(DRAFT), "", str(FOREIGN), ""]
-    good = rows[2]
+    assert keys(rows)[:7] == ["auto", "none", "ngram", str(DRAFT), "", str(FOREIGN), ""]
+    good = rows[3]
     assert (good.word, good.detail) == ("Good:", "15 times smaller, same vocabulary")
-    assert rows[3].name == "Other vocabulary: translated"
-    foreign = rows[4]
+    assert rows[4].name == "Other vocabulary: translated"
+    foreign = rows[5]
     assert (foreign.word, foreign.detail, foreign.usable) == ("Good:", "56 times smaller", True)
     assert "Token 0 is “!” in the target and “<|endoftext|>” here." in foreign.tooltip
-    divider = 5
+    divider = 6
     assert rows[divider].name == "Cannot draft for this target"
     assert all(not r.usable and (r.word or r.detail) for r in rows[divider + 1 :])
 
