@@ -221,7 +221,11 @@ def _chat(arguments: argparse.Namespace) -> int:
     system = [Message("system", arguments.system)] if arguments.system else []
     line = ProgressLine()
     with stop_flag() as stopped:
-        session = Session(paths.cache_folder(), sample=resources.read_text("sample.txt"))
+        session = Session(
+            paths.cache_folder(),
+            sample=resources.read_text("sample.txt"),
+            learned=paths.learned_file(),
+        )
         try:
             session.load_target(
                 path,

@@ -380,7 +380,8 @@ def _session() -> SessionLike:
     from engine.session import Session
 
     sample = resources.sample_text()
-    return Session(paths.ensure(paths.cache_folder()), sample=sample)
+    folder = paths.ensure(paths.cache_folder())
+    return Session(folder, sample=sample, learned=paths.learned_file())
 
 
 def _shelf(kept: settings.Settings) -> Shelf:

@@ -7,17 +7,18 @@ lengths follow measured times, so under that rule a seed does not fix the text u
 fixed.
 """
 
+import contextlib
 import math
 import sys
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median_low
-from typing import Protocol
+from typing import Any, Protocol
 
 from engine.acceptance import Acceptance, Calibration
 from engine.api import RoundStats
-from engine.costs import Costs
+from engine.costs import VERIFY, Costs
 from engine.errors import Reason
 
 # Rounds until a plain step is timed again, for it slows down as the chat grows.
@@ -98,6 +99,13 @@ class Tally:
     expected_tokens: float = 0.0
     expected_seconds: float = 0.0
 
+    @property
+    def text(self) -> str:
+        """On a line, in tokens per second."""
+        predicted = self.expected_tokens / self.expected_seconds if self.expected_seconds else 0.0
+        measured = self.tokens / self.seconds if self.seconds else 0.0
+        return f"{self.rounds} rounds, {predicted:.1f} tok/s predicted, {measured:.1f} measured"
+
     def add(self, choice: Choice, stats: RoundStats) -> None:
         """One more round."""
         self.rounds += 1
@@ -123,6 +131,17 @@ class _Known:
         self._seen: deque[tuple[int, int]] = deque(maxlen=SEEN)
         self._try()
         self.begin()
+
+    def state(self) -> dict[str, Any]:
+        """What outlives the program, as JSON has it."""
+        return {"acceptance": self.acceptance.state(), "calibration": self.calibration.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """What `state` gave. Raises ValueError, TypeError or KeyError for anything else."""
+        acceptance, calibration = Acceptance(), Calibration()
+        acceptance.restore(state["acceptance"])
+        calibration.restore(state["calibration"])
+        self.acceptance, self.calibration = acceptance, calibration
 
     def begin(self) -> None:
         """An answer begins."""
@@ -233,6 +252,22 @@ class Automatic:
             return None
         (known,) = self._drafters.values()
         return known.pause
+
+    def learnt(self) -> dict[str, dict[str, Any]]:
+        """What is to be kept for the next start, as JSON has it: of the target's passes under
+        `VERIFY`, of each drafter under its name."""
+        states: dict[str, dict[str, Any]] = {VERIFY: {"costs": self._costs.state()}}
+        for name, known in self._drafters.items():
+            states[name] = {"costs": self._costs.state(name), **known.state()}
+        return states
+
+    def recall(self, states: Mapping[str, Mapping[str, Any]]) -> None:
+        """Begin with what `learnt` gave, of a kept file perhaps: what is damaged is left out."""
+        for name, state in states.items():
+            with contextlib.suppress(ValueError, TypeError, KeyError, OverflowError):
+                if name in self._drafters:
+                    self._drafters[name].restore(state)
+                self._costs.restore(state["costs"], name)
 
     def choose(self, offers: Iterable[Offer], context: int) -> Choice | None:
         """The best of the offers for a text of `context` tokens; None is a plain step."""

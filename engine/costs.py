@@ -115,23 +115,23 @@ class Costs:
             elif name == VERIFY and others > rows:
                 self._now[name, others] = Timed(max(timed.seconds, now / NOISE), timed.times)
 
-    def state(self) -> list[list[Any]]:
-        """All of it, as JSON has it."""
+    def state(self, name: str = VERIFY) -> list[list[float]]:
+        """The times of passes of the target, or of steps of a drafter, as JSON has them."""
         return [
-            [place, name, rows, timed.seconds]
+            [place, rows, timed.seconds]
             for place, table in self._tables.items()
-            for (name, rows), timed in table.items()
-            if timed.times >= FIRST
+            for (timed_name, rows), timed in table.items()
+            if timed_name == name and timed.times >= FIRST
         ]
 
-    def restore(self, state: Iterable[Any]) -> None:
-        """Add what `state` gave. Raises ValueError or TypeError for anything else."""
-        for place, name, rows, seconds in state:
-            sound = isinstance(name, str) and 0 <= int(place) < 64 and 0 < int(rows) < 2**16
-            if not sound or not 0 < float(seconds) < math.inf:
+    def restore(self, state: Iterable[Any], name: str = VERIFY) -> None:
+        """Take over what `state` gave. Raises ValueError or TypeError for anything else."""
+        times = [(int(place), int(rows), float(seconds)) for place, rows, seconds in state]
+        for place, rows, seconds in times:
+            if not (0 <= place < 64 and 0 < rows < 2**16 and 0 < seconds < math.inf):
                 raise ValueError("no time")
-            table = self._tables.setdefault(int(place), {})
-            table[name, int(rows)] = Timed(float(seconds), FIRST)
+        for place, rows, seconds in times:
+            self._tables.setdefault(place, {})[name, rows] = Timed(seconds, FIRST)
         self._known = self._rows()
 
 

@@ -8,6 +8,7 @@ import logging
 import traceback
 from bisect import bisect_left
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from engine.api import (
     Progress,
     Sampling,
 )
+from engine.costs import VERIFY
 from engine.devices import release
 from engine.drafters import BUILT_IN, built_in
 from engine.drafters.auto import Auto
@@ -32,9 +34,12 @@ from engine.drafters.small_model import SmallModelDrafter
 from engine.drafters.translated import TranslatedDrafter
 from engine.errors import Cancelled, DraftRefused, LoadError
 from engine.fit import Pair
+from engine.learned import Learned
+from engine.library.candidates import setup
+from engine.library.index import identity
 from engine.library.inspect import inspect, read_vocabulary
 from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
-from engine.measured import AUTO
+from engine.measured import AUTO, NONE, Setup
 from engine.memory import compared
 from engine.tokenizer import Begun, Prompt
 from engine.translation import Words
@@ -58,16 +63,24 @@ def _unheard(progress: Progress) -> None:
 class Session:
     """One target, at most one draft, and the tokens that their caches hold.
 
-    `sample` is the text on which it is measured what quantising costs a model.
+    `sample` is the text on which it is measured what quantising costs a model; in the file
+    `learned` stays what drafting has learnt.
     """
 
     def __init__(
-        self, cache_folder: Path, target: LoadedModel | None = None, *, sample: str = ""
+        self,
+        cache_folder: Path,
+        target: LoadedModel | None = None,
+        *,
+        sample: str = "",
+        learned: Path | None = None,
     ) -> None:
         self._cache_folder = cache_folder
         self._sample = sample
         self._target = target
         self._draft: LoadedModel | None = None
+        self._learned = Learned(learned)
+        self._setups: dict[str, Setup] = {}
         self._drafter = Auto([])
         self._tokens: list[int] = []
         self._running: Generator[Chunk] | None = None
@@ -141,6 +154,23 @@ class Session:
         if path is not None:
             drafters.append(self._load_draft(path, precision, progress, stopped))
         self.use(*drafters)
+        self._setups = self._setups_of(path, drafters)
+        self._drafter.automatic.recall(
+            {name: self._learned.of(setup) for name, setup in self._setups.items()}
+        )
+
+    def _setups_of(self, model: Path | None, drafters: Sequence[Drafter]) -> dict[str, Setup]:
+        """Under which setups is kept what is learnt of the target and of each drafter."""
+        loaded = self.target.loaded
+        alone = setup(loaded.info.path, NONE, loaded.precision, None, loaded.device)
+        setups = {VERIFY: alone} | {d.name: replace(alone, draft=d.name) for d in drafters}
+        if model is not None and self._draft is not None:
+            setups[drafters[-1].name] = replace(
+                alone,
+                draft=identity(model),
+                draft_precision=self._draft.loaded.precision,
+            )
+        return setups
 
     def _load_draft(
         self, path: Path, precision: Precision | None, progress: Report, stopped: Stopped
@@ -168,6 +198,7 @@ class Session:
         of."""
         (only,) = drafters if len(drafters) == 1 else (None,)
         self._drafter = only if isinstance(only, Auto) else Auto(drafters)
+        self._setups = {}
 
     def close(self) -> None:
         """Give all memory back."""
@@ -296,10 +327,20 @@ class Session:
         finally:
             answer.model.stopped = _never
             self._tokens = answer.tokens
+        self._keep()
         last = answer.last()
         self.log_memory()
+        for name, tally in self._drafter.automatic.tallies.items():
+            log.info("%s: %s", name, tally.text)
         log.info("%s", summary(last.usage))
         yield last
+
+    def _keep(self) -> None:
+        """Keep what answers have taught of what drafts, where it is known of which setup."""
+        learnt = self._drafter.automatic.learnt()
+        states = {self._setups[name]: s for name, s in learnt.items() if name in self._setups}
+        if states:
+            self._learned.keep(states)
 
     def _free(self, error: Exception) -> None:
         """Give back what an answer took: first the frames of the error, which hold the tensors."""

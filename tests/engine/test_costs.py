@@ -78,15 +78,19 @@ def test_they_go_through_json_and_back():
     costs.drafted("model", 0.03)
     costs.at(3000)
     again = Costs()
-    again.restore(json.loads(json.dumps(costs.state())))
-    assert again.state() == costs.state()
+    for name in ("verify", "model"):
+        again.restore(json.loads(json.dumps(costs.state(name))), name)
+        assert again.state(name) == costs.state(name)
+    assert again.draft("model") == costs.draft("model")
     assert again.verify(4) == costs.verify(4)
 
 
 @pytest.mark.parametrize(
     "state",
-    [[[0, "verify", 1, -1]], [[0, "verify", 1]], [[0, 5, 1, 1.0]], [[99, "verify", 1, 1.0]]],
+    [[[0, 1, -1]], [[0, 1]], [[0, "x", 1.0]], [[99, 1, 1.0]], [[0, 1, 1.0], [0, 0, 1.0]], 5],
 )
-def test_a_damaged_state_is_refused(state):
+def test_a_damaged_state_is_refused_and_changes_nothing(state):
+    costs = Costs()
     with pytest.raises((ValueError, TypeError)):
-        Costs().restore(state)
+        costs.restore(state)
+    assert costs.state() == []

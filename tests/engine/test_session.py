@@ -468,6 +468,39 @@ def test_auto_answers_as_plain_decoding_and_counts_each_drafter(session, folders
     assert sum(row[3] for row in usage.by_drafter) == usage.accepted
 
 
+def test_what_an_answer_teaches_is_there_at_the_next_start(folders, tmp_path):
+    """The first rounds of a new session are drafted: what steps take is known already."""
+    file = tmp_path / "learned.json"
+
+    def opened():
+        session = Session(tmp_path / "cache", learned=file)
+        session.load_target(folders / "target")
+        session.choose_draft("auto", model=folders / "copy")
+        return session
+
+    first, again = opened(), None
+    chunks = answer(first)
+    assert [c.round.drafted for c in chunks if c.round][:2] == [0, 0]
+    first.close()
+    again = opened()
+    chunks = answer(again)
+    assert next(c.round.drafted for c in chunks if c.round) > 0
+    again.close()
+    file.write_text(file.read_text()[:-5])
+    damaged = opened()
+    assert [c.round.drafted for c in answer(damaged) if c.round][:2] == [0, 0]
+    damaged.close()
+
+
+def test_the_log_has_what_was_predicted_and_what_was_measured(session, folders, caplog):
+    session.choose_draft("auto", model=folders / "copy")
+    with caplog.at_level("INFO", "engine.session"):
+        answer(session, length=2)
+    (line,) = [r.getMessage() for r in caplog.records if r.getMessage().startswith("model: ")]
+    assert "tok/s predicted" in line
+    assert line.endswith("measured")
+
+
 def test_auto_without_a_model_only_looks_up(session):
     session.choose_draft("auto")
     assert session.draft is None
