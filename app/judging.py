@@ -36,6 +36,7 @@ def terms(precision: "Precision", cards: "list[Room]") -> "Terms":
     """What candidates are judged by, in those rooms."""
     import resources
     from app import paths
+    from engine.learned import Learned
     from engine.library.candidates import Terms
     from engine.library.catalogue import Catalogue
     from engine.measured import Measured
@@ -44,6 +45,7 @@ def terms(precision: "Precision", cards: "list[Room]") -> "Terms":
         table=json.loads(resources.read_text("guidance.json")),
         catalogue=Catalogue(json.loads(resources.read_text("catalogue.json"))),
         measured=Measured(paths.measured_file()),
+        learned=Learned(paths.learned_file()),
         rooms=cards,
         precision=precision,
     )

@@ -282,6 +282,7 @@ def _draft(found: "Candidate") -> dict[str, Any]:
         "ratio": found.ratio,
         "fit": found.fit.word if found.fit else None,
         "measured": _measured(found.measured) if found.measured else None,
+        "predicted_times_plain": found.predicted,
     }
 
 
@@ -304,8 +305,16 @@ def _draft_row(found: "Candidate") -> tuple[str, ...]:
         "" if found.path else "to get",
         "-" if rate is None else f"{rate:.1f}",
         found.fit.reason.text if found.fit else "-",
-        found.verdict.text,
+        _advice(found),
     )
+
+
+def _advice(found: "Candidate") -> str:
+    from engine import prediction
+
+    if found.predicted is None:
+        return found.verdict.text
+    return f"{found.verdict.text}; {prediction.said(found.predicted).text}"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from statistics import median_low
 from typing import Any, Protocol
 
-from engine.acceptance import Acceptance, Calibration
+from engine.acceptance import LASTING, Acceptance, Calibration
 from engine.api import RoundStats
 from engine.costs import VERIFY, Costs
 from engine.errors import Reason
@@ -128,20 +128,29 @@ class _Known:
         self.paces = False
         self.rest = 0.0
         self.pause: Reason | None = None
+        self._alone = (0.0, 0.0)
         self._seen: deque[tuple[int, int]] = deque(maxlen=SEEN)
         self._try()
         self.begin()
 
     def state(self) -> dict[str, Any]:
         """What outlives the program, as JSON has it."""
-        return {"acceptance": self.acceptance.state(), "calibration": self.calibration.state()}
+        return {
+            "acceptance": self.acceptance.state(),
+            "calibration": self.calibration.state(),
+            "alone": list(self._alone),
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """What `state` gave. Raises ValueError, TypeError or KeyError for anything else."""
         acceptance, calibration = Acceptance(), Calibration()
         acceptance.restore(state["acceptance"])
         calibration.restore(state["calibration"])
+        tokens, steps = map(float, state["alone"])
+        if not (0 <= tokens < math.inf and 0 <= steps < math.inf):
+            raise ValueError("no rate")
         self.acceptance, self.calibration = acceptance, calibration
+        self._alone = tokens, steps
 
     def begin(self) -> None:
         """An answer begins."""
@@ -154,6 +163,11 @@ class _Known:
     def judge(self, match: int, accepted: int, judged: int) -> None:
         """Of one draft, `judged` tokens, of which the first `accepted` were right."""
         self.acceptance.observe(match, accepted, judged)
+
+    def brought(self, tokens: int, steps: float) -> None:
+        """A round in which it was asked made `tokens` in the time of so many plain steps; where
+        another drafted, as many as that one made."""
+        self._alone = LASTING * self._alone[0] + tokens, LASTING * self._alone[1] + steps
 
     def spent(self, stats: RoundStats, lost: float) -> None:
         """A round with it took `lost` seconds longer than plain steps for the same tokens."""
@@ -308,15 +322,17 @@ class Automatic:
     def observe(self, stats: RoundStats) -> None:
         """Take in what became of a round."""
         self._costs.verified(stats.drafted + 1, stats.verify_seconds)
-        choice = self._choice if stats.drafted else None
+        choice, plain = self._choice if stats.drafted else None, self._costs.verify(1)
         if choice is None:
-            self._since_plain, seconds = 0, self._costs.verify(1)
+            self._since_plain, seconds = 0, plain
         else:
             self._since_plain += 1
             seconds = self._drafted(choice, stats)
         self._late = FADE * self._late[0] + stats.emitted, FADE * self._late[1] + seconds
         for name, known in self._drafters.items():
-            if choice is None or name != choice.name:
+            taken = choice is not None and name == choice.name
+            known.brought(stats.emitted, seconds / plain if taken else stats.emitted)
+            if not taken:
                 known.rested(stats.emitted)
 
     def _drafted(self, choice: Choice, stats: RoundStats) -> float:

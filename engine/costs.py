@@ -42,8 +42,9 @@ class Costs:
     def at(self, context: int) -> None:
         """What comes is timed with `context` tokens."""
         place = (context // SHORT).bit_length()
-        if place not in self._tables:
-            nearest = min(self._tables, key=lambda known: abs(known - place))
+        if not self._tables.get(place):
+            timed = [known for known, table in self._tables.items() if table] or [0]
+            nearest = min(timed, key=lambda known: abs(known - place))
             self._tables[place] = dict(self._tables[nearest])
         if self._now is not self._tables[place]:
             self._now = self._tables[place]

@@ -131,7 +131,7 @@ class Library(QObject):
     def _finished(self, job: Job, result: object) -> None:
         match job, result:
             case Job.JUDGE, Known() if result.running == self._running:
-                self.known = replace(self.known, measured=result.found)
+                self.known = replace(self.known, measured=result.found, predicted=result.predicted)
             case Job.JUDGE, Judgement() if str(result.target) == self._key:
                 verdicts = {**self.known.verdicts, result.draft: result.verdict}
                 self.known = replace(self.known, verdicts=verdicts)

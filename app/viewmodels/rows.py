@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication
 from app import resources
 from app.viewmodels import words
 from app.viewmodels.shelf import Gettable
-from engine import measured
+from engine import measured, prediction
 from engine.api import Kind, ModelInfo
 from engine.errors import Reason
 from engine.fit import Fit, Word
@@ -77,6 +77,7 @@ class Drafts:
     refusal: Reason | None = None
     verdicts: Mapping[Path, Verdict] = field(default_factory=dict)
     measured: Mapping[str, Measurement] = field(default_factory=dict)
+    predicted: Mapping[str, float] = field(default_factory=dict)
     fits: Mapping[str, Fit] = field(default_factory=dict)
     offers: Sequence[Gettable] = ()
 
@@ -173,7 +174,8 @@ def _built_in(key: str, name: str, about: str, known: Drafts) -> Row:
         return _refused(key, name, known.refusal)
     checked, found = known.chosen == key, known.measured.get(key)
     if found is None or found.times_plain is None:
-        return Row(key, name, "", about, checked=checked, aside=_speed(found))
+        row = Row(key, name, "", about, checked=checked, aside=_speed(found))
+        return _predicted(row, known)
     tried = measured.verdict(Verdict(Level.EVEN, Reason("repeats", about)), found)
     return _judged(key, name, tried, (_over(found), about), checked, found)
 
@@ -199,7 +201,7 @@ def _draft_row(entry: Entry, known: Drafts) -> Row:
     ]
     tried = _tried(entry, verdict, known)
     row = _judged(key, name, tried, (_over(found), *advice), checked, found)
-    return _fitted(row, known.fits.get(key))
+    return _fitted(_predicted(row, known), known.fits.get(key))
 
 
 def _offer_row(gettable: Gettable, known: Drafts) -> Row:
@@ -230,6 +232,15 @@ def _judged(
     said = dict.fromkeys((name, reason, *more))
     tooltip = "\n".join(line for line in said if line)
     return Row(key, name, word, detail, _TONES[verdict.level], tooltip, checked, _speed(found))
+
+
+def _predicted(row: Row, known: Drafts) -> Row:
+    """With how fast it will be, where that is all there is to say of its speed."""
+    times = known.predicted.get(row.key)
+    if times is None or row.key in known.measured:
+        return row
+    said = resources.translate(prediction.said(times))
+    return replace(row, detail=f"{row.detail}; {said}")
 
 
 def _fitted(row: Row, fit: Fit | None) -> Row:

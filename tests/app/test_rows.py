@@ -236,3 +236,13 @@ def test_auto_stands_first_with_what_it_does_and_what_it_did():
     assert shown(measured={"auto": measurement(96.0)})["auto"].word == "Good:"
     refusal = Reason("recurrent_target", "No")
     assert not shown(refusal=refusal)["auto"].usable
+
+
+def test_a_pair_not_tried_says_what_is_predicted_of_it():
+    predicted = {str(DRAFT): 1.42, "ngram": 1.1}
+    rows = shown(predicted=predicted)
+    told = "15 times smaller, same vocabulary; about 1.4 times plain, predicted"
+    assert (rows[str(DRAFT)].detail, rows[str(DRAFT)].aside) == (told, "–")
+    assert rows["ngram"].detail.endswith("; about 1.1 times plain, predicted")
+    measured = {str(DRAFT): measurement(82.4)}
+    assert "predicted" not in shown(predicted=predicted, measured=measured)[str(DRAFT)].detail
