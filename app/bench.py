@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import resources
+from app.judging import automatic_draft
 from app.terminal import (
+    DRAFTS,
     LONGEST_DRAFT,
     PRECISIONS,
     add_model,
@@ -36,8 +38,7 @@ def add_arguments(bench: argparse.ArgumentParser) -> None:
         "--draft",
         action="append",
         metavar="NAME",
-        help="none, ngram, suffix, chain, mtp or a model; may be repeated "
-        "(default: none and ngram)",
+        help=f"{DRAFTS}; may be repeated (default: none and ngram)",
     )
     bench.add_argument(
         "--draft-length",
@@ -210,10 +211,13 @@ def _plan(arguments: argparse.Namespace) -> "Plan":
     prompts = _asked(arguments.prompts, arguments.limit, arguments.turns)
     if prompts.skipped:
         _say(f"rows left out, since they hold a placeholder: {prompts.skipped}")
+    model = find_model(arguments.model)
+    drafts = [draft_choice(name) for name in arguments.draft or ("none", "ngram")]
     return Plan(
-        model=find_model(arguments.model),
+        model=model,
         cache_folder=paths.cache_folder(),
-        drafts=[draft_choice(name) for name in arguments.draft or ("none", "ngram")],
+        drafts=drafts,
+        auto_draft=_auto_draft(arguments, model, drafts),
         prompts=prompts.asked,
         kinds=prompts.kinds,
         max_tokens=arguments.max_tokens,
@@ -235,6 +239,18 @@ def _asked(named: tuple[str, ...] | Path, limit: int | None, turns: int) -> "Pro
     if isinstance(named, Path):
         return read_prompts(named, limit, turns)
     return built_in(json.loads(resources.read_text("prompts.json")), named, limit, turns)
+
+
+def _auto_draft(
+    arguments: argparse.Namespace, model: Path, drafts: Sequence[str | Path]
+) -> Path | None:
+    """The model that "auto" holds: the first that has a row of its own, else the best of the
+    library."""
+    if "auto" not in drafts:
+        return None
+    named = next((draft for draft in drafts if isinstance(draft, Path)), None)
+    precision = (arguments.precision or [None])[0]
+    return named or automatic_draft(model, arguments.device, precision)
 
 
 HEADS = (

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app import bench, gpu_command, listing, settings_command
+from app.judging import automatic_draft
 from app.terminal import (
+    DRAFTS,
     LONGEST_DRAFT,
     PRECISIONS,
     ProgressLine,
@@ -105,12 +107,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def _add_chat(chat: argparse.ArgumentParser) -> None:
     add_model(chat)
-    chat.add_argument(
-        "--draft",
-        default="none",
-        metavar="NAME",
-        help="none, ngram, suffix, chain, mtp or a model",
-    )
+    chat.add_argument("--draft", default="none", metavar="NAME", help=DRAFTS)
     chat.add_argument(
         "--draft-length",
         type=draft_length,
@@ -219,7 +216,9 @@ def _chat(arguments: argparse.Namespace) -> int:
     from engine.session import Session
 
     path = find_model(arguments.model)
-    draft = draft_choice(arguments.draft)
+    draft, model = draft_choice(arguments.draft), None
+    if draft == "auto":
+        model = automatic_draft(path, arguments.device, arguments.precision)
     system = [Message("system", arguments.system)] if arguments.system else []
     line = ProgressLine()
     with stop_flag() as stopped:
@@ -227,6 +226,7 @@ def _chat(arguments: argparse.Namespace) -> int:
             paths.cache_folder(),
             sample=resources.read_text("sample.txt"),
             past=Past(paths.past_folder()),
+            learned=paths.learned_file(),
         )
         try:
             session.load_target(
@@ -237,7 +237,11 @@ def _chat(arguments: argparse.Namespace) -> int:
                 stopped=stopped,
             )
             session.choose_draft(
-                draft, precision=arguments.draft_precision, progress=line, stopped=stopped
+                draft,
+                model=model,
+                precision=arguments.draft_precision,
+                progress=line,
+                stopped=stopped,
             )
             line.clear()
             _tell_loaded(session, arguments.verification)
@@ -344,6 +348,10 @@ def _as_json(text: str, ids: Sequence[int], last: "Chunk") -> dict[str, Any]:
             "acceptance_rate": usage.acceptance_rate,
             "tokens_per_round": usage.tokens_per_round,
             "accepted_by_position": list(usage.accepted_by_position),
+            "by_drafter": {
+                name: {"rounds": rounds, "drafted": drafted, "accepted": accepted}
+                for name, rounds, drafted, accepted in usage.by_drafter
+            },
             "tokens": usage.tokens,
             "prompt_tokens": usage.prompt_tokens,
             "cached_tokens": usage.cached_tokens,

@@ -4,12 +4,12 @@ Knows options and tables. Imports no Qt and no torch.
 """
 
 import argparse
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.judging import candidates_for, index_of_models, precision_of, terms
 from app.terminal import (
     PRECISIONS,
     at_least_1,
@@ -21,9 +21,9 @@ from app.terminal import (
 )
 
 if TYPE_CHECKING:
-    from engine.api import ModelInfo, Precision
+    from engine.api import ModelInfo
     from engine.fit import Fit, Pair, Room
-    from engine.library.candidates import Candidate, Terms
+    from engine.library.candidates import Candidate
     from engine.library.index import Index
     from engine.library.scan import Entry
     from engine.measured import Measurement
@@ -57,7 +57,7 @@ def add_commands(commands: Any) -> None:
 
 def models(arguments: argparse.Namespace) -> int:
     """Every model of the library, broken ones with what is wrong."""
-    entries = _entries(arguments, _index())
+    entries = _entries(arguments, index_of_models())
     if arguments.json:
         print(json_text([_model(entry) for entry in entries]))
         return 0
@@ -67,13 +67,6 @@ def models(arguments: argparse.Namespace) -> int:
     if not entries:
         print("No model was found. “slipstream get starter” fetches a small one.")
     return 0
-
-
-def _index() -> "Index":
-    from app import paths
-    from engine.library.index import Index
-
-    return Index(paths.index_file())
 
 
 def _entries(arguments: argparse.Namespace, index: "Index", *more: Path) -> "list[Entry]":
@@ -153,7 +146,7 @@ def _asked(arguments: argparse.Namespace) -> "tuple[Pair, list[Room]]":
     path = find_model(arguments.target, arguments.models)
     target = inspect(path)
     device = arguments.device or likely()
-    precision = _precision(arguments.precision, device)
+    precision = precision_of(arguments.precision, device)
     context = arguments.context or min(target.context or USUAL_CONTEXT, USUAL_CONTEXT)
     draft = None
     if arguments.draft is not None and arguments.draft not in WITHOUT_MODEL:
@@ -199,9 +192,9 @@ def _refusal(info: "ModelInfo", pair: "Pair", cards: "list[Room]") -> str | None
     from engine.library.inspect import resolve
     from engine.library.scan import Entry
 
-    index, terms = _index(), _terms(pair.precision, cards)
+    index, known = index_of_models(), terms(pair.precision, cards)
     if info.kind is Kind.HEAD and info is not pair.target:
-        verdict = head_verdict(info, pair.target, terms.catalogue)
+        verdict = head_verdict(info, pair.target, known.catalogue)
         return f"{info.name}: {verdict.reason.text}" if verdict.level == "refused" else None
     lacking = guidance.NOT_WHOLE.get(info.kind) or formats.refusal(info.quantisation)
     if lacking is not None:
@@ -211,17 +204,9 @@ def _refusal(info: "ModelInfo", pair: "Pair", cards: "list[Room]") -> str | None
     ours, theirs = (os.path.realpath(resolve(path)) for path in (pair.target.path, info.path))
     if ours == theirs:
         return guidance.OWN_DRAFT.text
-    found = candidate(pair.target, Entry(info.name, info.path, info, None), index, terms)
+    found = candidate(pair.target, Entry(info.name, info.path, info, None), index, known)
     index.save()
     return found.verdict.reason.text if found.verdict.level == "refused" else None
-
-
-def _precision(asked: str, device: str) -> "Precision":
-    from typing import cast
-
-    if asked == "auto":
-        return "int8" if device == "cpu" else "bf16"
-    return cast("Precision", asked)
 
 
 def _fit(found: "Fit", caveats: Sequence[str]) -> dict[str, Any]:
@@ -277,33 +262,12 @@ def drafts(arguments: argparse.Namespace) -> int:
 
 
 def _candidates(arguments: argparse.Namespace) -> "list[Candidate]":
-    from engine.devices import likely, rooms
-    from engine.library.candidates import candidates
+    from engine.devices import likely
 
     target = find_model(arguments.target, arguments.models)
-    index = _index()
-    entries = _entries(arguments, index, *_beside(arguments.target, target))
+    folders = [*arguments.models, *_beside(arguments.target, target)]
     device = likely()
-    terms = _terms(_precision("auto", device), rooms(device))
-    found = candidates(target, entries, index, terms)
-    index.save()
-    return found
-
-
-def _terms(precision: "Precision", cards: "list[Room]") -> "Terms":
-    import resources
-    from app import paths
-    from engine.library.candidates import Terms
-    from engine.library.catalogue import Catalogue
-    from engine.measured import Measured
-
-    return Terms(
-        table=json.loads(resources.read_text("guidance.json")),
-        catalogue=Catalogue(json.loads(resources.read_text("catalogue.json"))),
-        measured=Measured(paths.measured_file()),
-        rooms=cards,
-        precision=precision,
-    )
+    return candidates_for(target, folders, device, precision_of("auto", device))
 
 
 def _draft(found: "Candidate") -> dict[str, Any]:
@@ -321,6 +285,7 @@ def _draft(found: "Candidate") -> dict[str, Any]:
         "ratio": found.ratio,
         "fit": found.fit.word if found.fit else None,
         "measured": _measured(found.measured) if found.measured else None,
+        "predicted_times_plain": found.predicted,
     }
 
 
@@ -343,8 +308,16 @@ def _draft_row(found: "Candidate") -> tuple[str, ...]:
         "" if found.path else "to get",
         "-" if rate is None else f"{rate:.1f}",
         found.fit.reason.text if found.fit else "-",
-        found.verdict.text,
+        _advice(found),
     )
+
+
+def _advice(found: "Candidate") -> str:
+    from engine import prediction
+
+    if found.predicted is None:
+        return found.verdict.text
+    return f"{found.verdict.text}; {prediction.said(found.predicted).text}"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> None:

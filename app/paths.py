@@ -83,6 +83,11 @@ def past_folder() -> Path:
     return data_folder() / "past"
 
 
+def learned_file() -> Path:
+    """What drafting has learnt on this machine."""
+    return data_folder() / "learned.json"
+
+
 def ensure(folder: Path) -> Path:
     """`folder`, created when missing and readable by its owner only."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

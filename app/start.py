@@ -388,7 +388,8 @@ def _session(past: Past) -> SessionLike:
     from engine.session import Session
 
     sample = resources.sample_text()
-    return Session(paths.ensure(paths.cache_folder()), sample=sample, past=past)
+    folder = paths.ensure(paths.cache_folder())
+    return Session(folder, sample=sample, past=past, learned=paths.learned_file())
 
 
 def _shelf(kept: settings.Settings) -> Shelf:

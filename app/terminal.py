@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp16", "int8", "int4")
 LONGEST_DRAFT = 16
+DRAFTS = "none, ngram, suffix, chain, mtp, a model, or auto for the fastest round by round"
 
 
 def add_model(command: argparse.ArgumentParser) -> None:

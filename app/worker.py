@@ -138,14 +138,16 @@ class Worker(QObject):
 
         self._submit(self._model, Job.LOAD, task)
 
-    def choose_draft(self, choice: str | Path, precision: Precision | None = None) -> None:
-        """Draft with one of `measured.WITHOUT_MODEL` or the model at a path, in the target's
-        precision where none is given; finishes with the choice."""
+    def choose_draft(
+        self, choice: str | Path, precision: Precision | None = None, model: Path | None = None
+    ) -> None:
+        """Draft with one of `measured.WITHOUT_MODEL` or the model at a path; "auto" holds `model`
+        too. In the target's precision where none is given. Finishes with the choice."""
 
         def task(report: Report, stopped: Stopped) -> str | Path:
             with _kept_from_the_collector():
                 self._engine().choose_draft(
-                    choice, precision=precision, progress=report, stopped=stopped
+                    choice, model=model, precision=precision, progress=report, stopped=stopped
                 )
             return choice
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.api import Chunk, Drafting, Finish, Progress, RoundStats, Sampling, Usage
-from engine.controller import Automatic, Controller, FixedLength
 from engine.decode import decode
+from engine.drafters.auto import Auto
 from engine.drafters.base import Drafter
 from engine.errors import Cancelled, ContextFull, EngineError, Reason
 from engine.loading import LoadedModel, Stopped
@@ -108,7 +108,7 @@ class Answer:
         drafter.prefill(self.tokens[:-1])
         self.usage = replace(self.usage, prefill_seconds=time.monotonic() - self.began)
 
-    def rounds(self, drafter: Drafter, automatic: Automatic) -> Iterator[Chunk]:
+    def rounds(self, drafter: Auto) -> Iterator[Chunk]:
         """A chunk per round, up to a stop or a limit. Raises Cancelled."""
         if self.out.stopped:  # what goes on holds a stop string already
             self.finish = Finish.STOP
@@ -120,8 +120,8 @@ class Answer:
             self.drafting.verification,
             self.tokenizer.eos_ids,
         )
-        controller = self._controller(automatic)
-        rounds = decode(self.model, drafter, controller, self.tokens, policy, limit=self.limit)
+        drafter.begin(self.drafting.length)
+        rounds = decode(self.model, drafter, drafter, self.tokens, policy, limit=self.limit)
         told: set[str] = set()
         try:
             for new, stats in rounds:
@@ -129,7 +129,7 @@ class Answer:
                 ids = new[: len(taken.lengths)]
                 stats = _cut(stats, len(new), len(ids))
                 self._count(stats)
-                pause = drafter.pause or controller.pause
+                pause = drafter.pause
                 notices = () if pause is None or pause.code in told else (pause,)
                 told.update(notice.code for notice in notices)
                 yield self._chunk(taken, ids, stats, notices)
@@ -161,12 +161,6 @@ class Answer:
             notices=(self.problem,) if self.problem else (),
             token_ids_exact=self.begun.known and not self.out.stopped,
         )
-
-    def _controller(self, automatic: Automatic) -> Controller:
-        if self.drafting.length is not None:
-            return FixedLength(self.drafting.length)
-        automatic.begin()
-        return automatic
 
     def _reached_limit(self) -> None:
         if self.limit < self.model.context:

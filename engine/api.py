@@ -180,7 +180,7 @@ class RoundStats:
 
     `accepted` drafts were emitted, `ignored` ones never judged or cut off behind a stop; the
     rest were rejected. `emitted` counts the tokens that left the round, the target's own among
-    them. Seconds by the monotonic clock.
+    them. Seconds by the monotonic clock. `drafter` names what drafted.
     """
 
     drafted: int
@@ -189,6 +189,7 @@ class RoundStats:
     emitted: int = 1
     draft_seconds: float = 0.0
     verify_seconds: float = 0.0
+    drafter: str = ""
 
     @property
     def rejected(self) -> int:
@@ -202,7 +203,8 @@ class Usage:
     `rounds` had a draft, `plain_steps` had none. `drafted_at[i]` counts the rounds that drafted
     more than i tokens, `accepted_at[i]` those in which the first i + 1 were all accepted.
     `prompt_tokens` is all that lay before, in an answer that goes on its beginning too;
-    `reasoning_tokens` of the `tokens` were thinking, its tags among them.
+    `reasoning_tokens` of the `tokens` were thinking, its tags among them. `by_drafter` has a row
+    for each that drafted: its name, rounds, drafted and accepted.
     """
 
     prompt_tokens: int = 0
@@ -223,6 +225,7 @@ class Usage:
     draft_seconds: float = 0.0
     verify_seconds: float = 0.0
     seed: int = 0
+    by_drafter: tuple[tuple[str, int, int, int], ...] = ()
 
     def plus(self, stats: RoundStats) -> "Usage":
         """The sums with one more round. Tokens and time to first token are the session's."""
@@ -240,6 +243,7 @@ class Usage:
             accepted_at=_raised(self.accepted_at, stats.accepted, stats.drafted),
             draft_seconds=self.draft_seconds + stats.draft_seconds,
             verify_seconds=self.verify_seconds + stats.verify_seconds,
+            by_drafter=_counted(self.by_drafter, stats),
         )
 
     @property
@@ -273,6 +277,18 @@ def _raised(counts: tuple[int, ...], upto: int, width: int = 0) -> tuple[int, ..
     length = max(len(counts), upto, width)
     padded = counts + (0,) * (length - len(counts))
     return tuple(c + (i < upto) for i, c in enumerate(padded))
+
+
+def _counted(
+    rows: tuple[tuple[str, int, int, int], ...], stats: RoundStats
+) -> tuple[tuple[str, int, int, int], ...]:
+    """`rows` with one more round of its drafter."""
+    if not stats.drafted or not stats.drafter:
+        return rows
+    counts = {row[0]: row for row in rows}
+    name, rounds, drafted, accepted = counts.get(stats.drafter, (stats.drafter, 0, 0, 0))
+    counts[name] = name, rounds + 1, drafted + stats.drafted, accepted + stats.accepted
+    return tuple(counts.values())
 
 
 class Finish(StrEnum):

@@ -49,6 +49,7 @@ def decode(
                 emitted=len(new),
                 draft_seconds=drafted - began,
                 verify_seconds=time.perf_counter() - drafted,
+                drafter=(draft.by or drafter.name) if draft.tokens else "",
             )
             controller.observe(stats)
             yield new, stats

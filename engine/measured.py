@@ -18,11 +18,12 @@ from engine.api import Precision
 from engine.errors import Reason
 from engine.guidance import Level, Verdict
 
-NONE, NGRAM, SUFFIX, CHAIN, MTP = "none", "ngram", "suffix", "chain", "mtp"
+NONE, NGRAM, SUFFIX, CHAIN, MTP, AUTO = "none", "ngram", "suffix", "chain", "mtp", "auto"
 # What drafts without a model, and takes no memory to speak of.
 LOOKUPS = (NGRAM, SUFFIX, CHAIN)
-# All that is chosen by a word; MTP is a head that the target brings itself.
-WITHOUT_MODEL = (NONE, *LOOKUPS, MTP)
+# All that is chosen by a word: MTP is a head that the target brings itself, AUTO whatever is the
+# fastest round by round.
+WITHOUT_MODEL = (AUTO, NONE, *LOOKUPS, MTP)
 By = Literal["use", "bench"]
 
 FORMAT = 1
@@ -145,20 +146,16 @@ class Measured:
     def _refresh(self) -> None:
         if self._file is None:
             return
-        stamp = _stamp(self._file)
-        if stamp != self._stamp:
-            self._stamp, self._found = stamp, _read(self._file)
+        now = stamp(self._file)
+        if now != self._stamp:
+            self._stamp, self._found = now, _read(self._file)
 
     def _save(self) -> None:
         if self._file is None:
             return
         rows = [asdict(setup) | _kept(found) for setup, found in self._found.items()]
-        beside = self._file.with_suffix(f".{os.getpid()}.partial")
-        with contextlib.suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            beside.write_text(json.dumps({"format": FORMAT, "measured": rows}), encoding="utf-8")
-            beside.replace(self._file)
-            self._stamp = _stamp(self._file)
+        write_rows(self._file, "measured", rows)
+        self._stamp = stamp(self._file)
 
 
 def _merged(known: Measurement, new: Measurement) -> Measurement:
@@ -180,7 +177,8 @@ def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def _stamp(file: Path) -> tuple[int, int] | None:
+def stamp(file: Path) -> tuple[int, int] | None:
+    """By what it is told that the file changed; None where it is not there."""
     try:
         found = file.stat()
     except OSError:
@@ -195,7 +193,7 @@ def _kept(found: Measurement) -> dict[str, Any]:
 def _read(file: Path) -> dict[Setup, Measurement]:
     """The sound rows of the file, those measured longest ago first; none of a damaged file."""
     found: dict[Setup, Measurement] = {}
-    for row in _rows(file):
+    for row in read_rows(file, "measured"):
         with contextlib.suppress(KeyError, TypeError):
             setup, measurement = _row(row)
             if _sound(setup, measurement):
@@ -203,21 +201,31 @@ def _read(file: Path) -> dict[Setup, Measurement]:
     return found
 
 
-def _rows(file: Path) -> list[Any]:
+def read_rows(file: Path, name: str) -> list[Any]:
+    """The rows that `write_rows` wrote; none of a damaged file."""
     try:
         with file.open("rb") as opened:
             kept = json.loads(opened.read(LIMIT))
     except (OSError, ValueError, RecursionError):
         return []
     known = isinstance(kept, dict) and kept.get("format") == FORMAT
-    rows = kept.get("measured") if known else None
+    rows = kept.get(name) if known else None
     return rows if isinstance(rows, list) else []
+
+
+def write_rows(file: Path, name: str, rows: list[Any]) -> None:
+    """Replace the file, all at once. Of a full disk one only notices that it is forgotten."""
+    beside = file.with_suffix(f".{os.getpid()}.partial")
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        beside.write_text(json.dumps({"format": FORMAT, name: rows}), encoding="utf-8")
+        beside.replace(file)
 
 
 def _row(row: Mapping[str, Any]) -> tuple[Setup, Measurement]:
     """Raises KeyError or TypeError for what is no row."""
     return (
-        Setup(row["target"], row["draft"], row["precision"], row["draft_precision"], row["device"]),
+        setup_of(row),
         Measurement(
             row["tokens_per_second"],
             row["acceptance_rate"],
@@ -228,14 +236,28 @@ def _row(row: Mapping[str, Any]) -> tuple[Setup, Measurement]:
     )
 
 
+def setup_of(row: Mapping[str, Any]) -> Setup:
+    """Raises KeyError or TypeError for what is none."""
+    return Setup(
+        row["target"], row["draft"], row["precision"], row["draft_precision"], row["device"]
+    )
+
+
+def is_sound(setup: Setup) -> bool:
+    """Whether every value is of its kind."""
+    return (
+        all(isinstance(text, str) for text in (setup.target, setup.draft, setup.device))
+        and setup.precision in get_args(Precision)
+        and (setup.draft_precision is None or setup.draft_precision in get_args(Precision))
+    )
+
+
 def _sound(setup: Setup, found: Measurement) -> bool:
     """Whether every value is of its kind and of a size that can be; files are edited by hand."""
     rate, accepted = found.tokens_per_second, found.acceptance_rate
     drafts = setup.draft != NONE
     return (
-        all(isinstance(text, str) for text in (setup.target, setup.draft, setup.device))
-        and setup.precision in get_args(Precision)
-        and (setup.draft_precision is None or setup.draft_precision in get_args(Precision))
+        is_sound(setup)
         and type(rate) in (int, float)
         and 0 < rate < 1e6
         and (_is_share(accepted) if drafts else accepted is None)

@@ -4,7 +4,7 @@ Knows penalties, temperature and truncation and the noise that makes a choice re
 neither models nor drafts' fate; `verify` decides that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 
 # Below this temperature float64 probabilities are one-hot anyway, up to exact ties.
 GREEDY_BELOW = 1e-4
+SUREST = 40.0  # the largest logit of a probability that is told apart from 1
 
 
 def resolve(wanted: Sampling, folder: Sampling) -> Sampling:
@@ -131,6 +132,8 @@ class Policy:
 
     `answer_start` is the position of the answer's first token: presence and frequency penalties
     look no further back. `ends` are the ids that end the answer: nothing is drafted behind one.
+    `pace` says how long a draft may become, from how sure the drafter is of a token that it has
+    not drawn yet; None: as long as it was asked for.
     """
 
     sampling: Sampling
@@ -138,6 +141,7 @@ class Policy:
     answer_start: int = 0
     verification: Verification = "coupled"
     ends: frozenset[int] = frozenset()
+    pace: Callable[[float], int] | None = None
 
     def distributions(
         self, logits: torch.Tensor, tokens: Sequence[int], draft: Sequence[int] = ()
@@ -160,6 +164,22 @@ class Policy:
             return [one_hot(token) for token in rows.argmax(dim=-1).tolist()]
         kept = _survivors(rows, self.sampling.top_k or 0)
         return [self._truncated(ids, values) for ids, values in kept]
+
+    def paced(self, limit: int, logits: torch.Tensor) -> int:
+        """`limit`, or how long a draft may become whose next token is drawn from `logits` [vocab]:
+        by the logit of their largest probability, at the temperature, or at 1 where that is 0.
+
+        The drawn token is not looked at (methods for drafting, section 11).
+        """
+        if self.pace is None:
+            return limit
+        warm = self._temperature if self._temperature >= GREEDY_BELOW else 1.0
+        z = logits.float() / warm
+        first = int(z.argmax())
+        others = z - z[first]
+        others[first] = -torch.inf
+        sure = -float(torch.logsumexp(others, dim=-1))
+        return min(limit, self.pace(max(-SUREST, min(SUREST, sure))))
 
     @property
     def _temperature(self) -> float:

@@ -8,6 +8,7 @@ import logging
 import traceback
 from bisect import bisect_left
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -25,12 +26,12 @@ from engine.api import (
     Progress,
     Sampling,
 )
-from engine.controller import Automatic
+from engine.costs import VERIFY
 from engine.devices import release
 from engine.drafters import BUILT_IN, built_in
-from engine.drafters.base import Drafter, NoDrafter
+from engine.drafters.auto import Auto
+from engine.drafters.base import Drafter
 from engine.drafters.block import BlockDrafter
-from engine.drafters.careful import CarefulDrafter
 from engine.drafters.head import HeadDrafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.drafters.translated import TranslatedDrafter
@@ -38,9 +39,12 @@ from engine.errors import Cancelled, DraftRefused, LoadError
 from engine.fit import Pair
 from engine.heads.dflash import DFlashHead
 from engine.heads.opening import open_head, open_mtp
+from engine.learned import Learned
+from engine.library.candidates import setup
+from engine.library.index import identity
 from engine.library.inspect import inspect, read_vocabulary
 from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
-from engine.measured import MTP
+from engine.measured import AUTO, MTP, NONE, Setup
 from engine.memory import compared
 from engine.past import Past
 from engine.tokenizer import Begun, Prompt
@@ -68,7 +72,8 @@ class Session:
     """One target, at most one draft, and the tokens that their caches hold.
 
     `sample` is the text on which it is measured what quantising costs a model; `past` is what
-    answers are learned into, and drafters that know other chats copy from.
+    answers are learned into, and drafters that know other chats copy from; in the file `learned`
+    stays what drafting has learnt.
     """
 
     def __init__(
@@ -78,14 +83,16 @@ class Session:
         *,
         sample: str = "",
         past: Past | None = None,
+        learned: Path | None = None,
     ) -> None:
         self._cache_folder = cache_folder
         self._sample = sample
         self._past = past or Past()
         self._target = target
         self._draft: LoadedModel | None = None
-        self._drafter: Drafter = NoDrafter()
-        self._controller = Automatic(self._drafter.default_length)
+        self._learned = Learned(learned)
+        self._setups: dict[str, Setup] = {}
+        self._drafter = Auto([])
         self._tokens: list[int] = []
         self._running: Generator[Chunk] | None = None
 
@@ -142,12 +149,14 @@ class Session:
         self,
         choice: str | Path,
         *,
+        model: Path | None = None,
         precision: Precision | None = None,
         progress: Report = _unheard,
         stopped: Stopped = _never,
     ) -> None:
-        """Draft with what `BUILT_IN` names, the target's own head "mtp", or the model or head at a
-        path; the target stays loaded.
+        """Draft with what `BUILT_IN` names, the target's own head "mtp", the model or head at a
+        path, or "auto": round by round the fastest of what needs no model and, where one is given,
+        of the `model` or head. The target stays loaded.
 
         Raises DraftRefused when it cannot draft for this target, and what `loading.load` raises.
         Drafting is off then.
@@ -158,17 +167,43 @@ class Session:
         refusal = guidance.drafting_refusal(self.target.loaded.info)
         if refusal is not None:
             raise DraftRefused(refusal.code, refusal.template, **refusal.values)
-        if isinstance(choice, str) and choice in BUILT_IN:
-            self.use(built_in(choice, self._past.of(self.target.loaded.vocabulary)))
-            return
-        loaded = self.target.loaded
+        drafters = self._built_in(choice) if choice in (*BUILT_IN, AUTO) else []
+        wanted = precision or self.target.loaded.precision
+        path = model if choice == AUTO else None if drafters or choice == MTP else Path(choice)
         if choice == MTP:
-            self._take_head(own_drafter(self.target, precision or loaded.precision))
-            return
-        path = Path(choice)
-        if inspect(path).kind is Kind.HEAD:
-            self._take_head(head_drafter(self.target, path, precision or loaded.precision))
-            return
+            drafters.append(own_drafter(self.target, wanted))
+        elif path is not None and inspect(path).kind is Kind.HEAD:
+            drafters.append(head_drafter(self.target, path, wanted))
+        elif path is not None:
+            drafters.append(self._load_draft(path, precision, progress, stopped))
+        self.use(*drafters)
+        if self._drafter.listeners:
+            # what the target has read it reads anew, so that the head sees it
+            self.forget()
+        self._setups = self._setups_of(path, drafters, wanted)
+        self._drafter.automatic.recall(
+            {name: self._learned.of(setup) for name, setup in self._setups.items()}
+        )
+
+    def _built_in(self, choice: str | Path) -> list[Drafter]:
+        return built_in(str(choice), self._past.of(self.target.loaded.vocabulary))
+
+    def _setups_of(
+        self, model: Path | None, drafters: Sequence[Drafter], precision: Precision
+    ) -> dict[str, Setup]:
+        """Under which setups is kept what is learnt of the target and of each drafter."""
+        loaded = self.target.loaded
+        alone = setup(loaded.info.path, NONE, loaded.precision, None, loaded.device)
+        setups = {VERIFY: alone} | {d.name: replace(alone, draft=d.name) for d in drafters}
+        if model is not None:
+            used = precision if self._draft is None else self._draft.loaded.precision
+            setups[drafters[-1].name] = replace(alone, draft=identity(model), draft_precision=used)
+        return setups
+
+    def _load_draft(
+        self, path: Path, precision: Precision | None, progress: Report, stopped: Stopped
+    ) -> Drafter:
+        loaded = self.target.loaded
         vocabularies = check_pair(loaded.info, inspect(path))
         self._draft = load(
             path,
@@ -179,20 +214,21 @@ class Session:
             progress=progress,
             stopped=stopped,
         )
-        self.use(drafter_of(self.target, self._draft, *vocabularies))
+        return drafter_of(self.target, self._draft, *vocabularies)
 
     def limit_context(self, tokens: int | None) -> None:
         """Let the target hold at most `tokens` from the next answer on; None: all it can."""
         full = self.target.loaded.context
         self.target.model.limit(full if tokens is None else max(1, min(tokens, full)))
 
-    def use(self, drafter: Drafter) -> None:
-        """Draft with `drafter` from now on; the caller keeps what it is made of."""
-        careful = CarefulDrafter(drafter)
+    def use(self, *drafters: Drafter) -> None:
+        """Draft with the fastest of `drafters` from now on; the caller keeps what they are made
+        of."""
+        (only,) = drafters if len(drafters) == 1 else (None,)
+        self._drafter = only if isinstance(only, Auto) else Auto(drafters)
+        self._setups = {}
         if self._target is not None:
-            self._target.model.tell(*careful.listeners)
-        self._drafter = careful
-        self._controller = Automatic(drafter.default_length)
+            self._target.model.tell(*self._drafter.listeners)
 
     def close(self) -> None:
         """Give all memory back."""
@@ -207,7 +243,6 @@ class Session:
         that are kept stays."""
         self.target.model.cache.empty()
         self._drafter.reset()
-        self._controller = Automatic(self._drafter.default_length)
         self._tokens = []
 
     def reply(
@@ -316,7 +351,7 @@ class Session:
             yield answer.opening()
             cached = self.rewind(answer.tokens, answer.answers)
             yield from answer.prefill(cached, self._drafter)
-            yield from answer.rounds(self._drafter, self._controller)
+            yield from answer.rounds(self._drafter)
         except Cancelled:
             answer.finish = Finish.CANCELLED
         except Exception as error:
@@ -330,10 +365,20 @@ class Session:
         if chat is not None and answer.finish in LEARNED_FROM:
             past = self._past.of(self.target.loaded.vocabulary)
             past.add(chat, answer.tokens, answer.start)
+        self._keep()
         last = answer.last()
         self.log_memory()
+        for name, tally in self._drafter.automatic.tallies.items():
+            log.info("%s: %s", name, tally.text)
         log.info("%s", summary(last.usage))
         yield last
+
+    def _keep(self) -> None:
+        """Keep what answers have taught of what drafts, where it is known of which setup."""
+        learnt = self._drafter.automatic.learnt()
+        states = {self._setups[name]: s for name, s in learnt.items() if name in self._setups}
+        if states:
+            self._learned.keep(states)
 
     def _free(self, error: Exception) -> None:
         """Give back what an answer took: first the frames of the error, which hold the tensors."""
@@ -351,7 +396,7 @@ class Session:
         self.forget()
 
     def _drop_draft(self) -> None:
-        self.use(NoDrafter())
+        self.use()
         if self._draft is not None:
             self._draft.close()
         self._draft = None

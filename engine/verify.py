@@ -13,10 +13,16 @@ from engine.sampling import Distribution, Noise, Policy, Stream, choose, one_hot
 
 @dataclass(frozen=True)
 class Draft:
-    """Tokens proposed for a round; `rows[i]` is what token i was drawn from (None: one-hot)."""
+    """Tokens proposed for a round; `rows[i]` is what token i was drawn from (None: one-hot).
+
+    `match`: by how many tokens at the end of the text they were looked up; `by` names the drafter,
+    where it is one of several.
+    """
 
     tokens: tuple[int, ...] = ()
     rows: tuple[Distribution, ...] | None = None
+    match: int = 0
+    by: str = ""
 
     def q(self, i: int) -> Distribution:
         """The distribution token i was drawn from."""

@@ -276,6 +276,7 @@ class ScriptedSession:
         self,
         choice: str | Path,
         *,
+        model: Path | None,
         precision: Precision | None,
         progress: Callable[[Progress], None],
         stopped: Callable[[], bool],
@@ -287,6 +288,7 @@ class ScriptedSession:
         if self.draft_error is not None:
             raise self.draft_error
         self.choices.append(choice)
+        self.held_by_auto = model
         self.draft_precisions.append(precision)
 
     def reply(

@@ -1,6 +1,7 @@
 """Tiny language models of random weights, built in memory; and what tests ask of a round."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
@@ -8,10 +9,12 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from engine.api import Sampling
 from engine.controller import Controller, FixedLength
 from engine.decode import decode
+from engine.drafters.auto import Auto
 from engine.drafters.base import Drafter, NoDrafter
 from engine.errors import Reason
 from engine.model import LanguageModel
 from engine.sampling import Noise, Policy, resolve
+from engine.session import Session
 from engine.verify import Draft
 from tests.folders import tiny_config
 
@@ -82,6 +85,9 @@ def run(
     target.cache.empty()
     drafter.reset()
     text = list(prompt)
+    if isinstance(drafter, Auto) and isinstance(draft_length, int):
+        drafter.begin(draft_length)
+        draft_length = drafter
     if isinstance(draft_length, int):
         draft_length = FixedLength(draft_length)
     rounds = list(decode(target, drafter, draft_length, text, choose, limit=len(prompt) + tokens))
@@ -95,3 +101,9 @@ def plain(
 ) -> list[int]:
     """The ids without a draft."""
     return run(target, NoDrafter(), prompt, tokens=tokens, draft_length=0, choose=choose)[0]
+
+
+def only_drafter(session: Session) -> Any:
+    """What drafts in a session, where it is one alone."""
+    (careful,) = session._drafter._drafters.values()
+    return careful._drafter

@@ -183,13 +183,24 @@ def _usage_in(value: Any) -> Usage:
     known: dict[str, Any] = {}
     for field in fields(Usage):
         item = table.get(field.name)
-        if isinstance(field.default, tuple):
+        if field.name == "by_drafter":
+            known[field.name] = _drafters_in(item)
+        elif isinstance(field.default, tuple):
             known[field.name] = _counts(item)
         elif (_is_count if type(field.default) is int else _is_amount)(item):
             known[field.name] = item
     if len(known["drafted_at"]) != len(known["accepted_at"]):
         del known["drafted_at"], known["accepted_at"]
     return Usage(**known)
+
+
+def _drafters_in(value: Any) -> tuple[tuple[str, int, int, int], ...]:
+    rows = [row for row in _list(value) if type(row) is list and len(row) == 4]
+    return tuple(
+        (name, rounds, drafted, accepted)
+        for name, rounds, drafted, accepted in rows
+        if isinstance(name, str) and _are_counts([rounds, drafted, accepted])
+    )
 
 
 def _rounds_in(value: Any) -> tuple[Round, ...]:

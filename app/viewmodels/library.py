@@ -10,7 +10,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from app.lanes import Job, Task
-from app.viewmodels.rows import Drafts, Row, draft_rows, target_rows
+from app.viewmodels.rows import Drafts, Row, best_draft, draft_rows, target_rows
 from app.viewmodels.shelf import Judgement, Known, Running, ShelfLike, Trial
 from app.worker import Worker
 from engine.api import Kind, Loaded, ModelInfo, Precision
@@ -91,11 +91,18 @@ class Library(QObject):
         self, chosen: str, loading: str, fit: Callable[[str, ModelInfo], Fit | None]
     ) -> tuple[Row, ...]:
         """The list of drafts; `fit` tells whether one fits, by its key or an offer's repository."""
+        fits = self._fits(fit)
+        return draft_rows(replace(self.known, chosen=chosen, loading=loading, fits=fits))
+
+    def best_draft(self, fit: Callable[[str, ModelInfo], Fit | None]) -> str:
+        """The key of the model that "auto" holds beside what is no model; empty without one."""
+        return best_draft(replace(self.known, fits=self._fits(fit)))
+
+    def _fits(self, fit: Callable[[str, ModelInfo], Fit | None]) -> dict[str, Fit]:
         infos = {str(entry.path): entry.info for entry in self.known.entries}
         infos |= {gettable.offer.repository: gettable.info for gettable in self.known.offers}
         fits = {key: fit(key, info) for key, info in infos.items() if info is not None}
-        found = {key: fit for key, fit in fits.items() if fit is not None}
-        return draft_rows(replace(self.known, chosen=chosen, loading=loading, fits=found))
+        return {key: fit for key, fit in fits.items() if fit is not None}
 
     def _judge(self, target: Loaded, precisions: Precisions) -> None:
         """Have every other model judged as a draft; tried ones are known at once."""
@@ -124,7 +131,7 @@ class Library(QObject):
     def _finished(self, job: Job, result: object) -> None:
         match job, result:
             case Job.JUDGE, Known() if result.running == self._running:
-                self.known = replace(self.known, measured=result.found)
+                self.known = replace(self.known, measured=result.found, predicted=result.predicted)
             case Job.JUDGE, Judgement() if str(result.target) == self._key:
                 verdicts = {**self.known.verdicts, result.draft: result.verdict}
                 self.known = replace(self.known, verdicts=verdicts)

@@ -28,11 +28,11 @@ from app.worker import Worker
 from engine import measured
 from engine.api import Drafting, Loaded, ModelInfo, Precision, Progress, Usage, Verification
 from engine.errors import Reason
-from engine.fit import Pair
+from engine.fit import Fit, Pair
 from engine.library.inspect import repository_of
 from engine.library.scan import Entry
 
-NONE, NGRAM = measured.NONE, measured.NGRAM
+NONE, NGRAM, AUTO = measured.NONE, measured.NGRAM, measured.AUTO
 LOOK_MS = 2000  # between two looks at the folders
 KEEP_MS = 500  # a slider changes the settings with every step
 MEASURABLE = 32  # tokens of an answer whose speed says something
@@ -97,7 +97,7 @@ class Models(QObject):
         self._loading: Asked | None = None
         self._loading_pair: Pair | None = None
         self._loading_draft: Asked | None = None
-        self._next_draft = ""
+        self._next_draft = self._held_by_auto = ""
         self.starter = Starter(worker, shelf, alerts, self)
         self.starter.fetched.connect(self.start)
         self.memory = Fitting(self)
@@ -163,7 +163,7 @@ class Models(QObject):
         self.context = max(1, min(tokens, self.loaded.context))
         self._remember(self.settings.with_context(self.target_key, self.context))
         self._pairs.limit(self.context)
-        self._pairs.show(self._draft_as_wanted(self.draft))
+        self._pairs.show(self._draft_as_wanted(self._held_by_auto or self.draft))
         self._show_drafts()
 
     def load_anyway(self) -> None:
@@ -252,6 +252,7 @@ class Models(QObject):
         if self.draft == NONE:
             return ""
         short = {
+            AUTO: self.tr("the fastest"),
             NGRAM: self.tr("repeats"),
             measured.SUFFIX: self.tr("past answers"),
             measured.CHAIN: self.tr("all chats"),
@@ -360,7 +361,7 @@ class Models(QObject):
         if self._pairs.hold(asked, None if agreed else pair, draft=False):
             self._show()
             return
-        self._next_draft = ""
+        self._next_draft = self._held_by_auto = ""
         self._loading = asked
         self._loading_pair = None if pair is None else self.memory.settle(pair)
         self.loading_share = 0.0
@@ -425,9 +426,18 @@ class Models(QObject):
             self._show()
             return
         self._loading_draft = asked
-        built_in = asked.key in measured.WITHOUT_MODEL
-        self._worker.choose_draft(asked.key if built_in else Path(asked.key), asked.precision)
+        if asked.key in measured.WITHOUT_MODEL:
+            self._choose_built_in(asked.key)
+        else:
+            self._held_by_auto = ""
+            self._worker.choose_draft(Path(asked.key), asked.precision)
         self._show()
+
+    def _choose_built_in(self, key: str) -> None:
+        """With "auto" comes the best of the models, in the precision that it is wanted in."""
+        self._held_by_auto = held = self._library.best_draft(self._fit) if key == AUTO else ""
+        precision = self.settings.draft_precisions.get(held)
+        self._worker.choose_draft(key, precision, Path(held) if held else None)
 
     def _draft_settled(self, key: str | None) -> None:
         asked, self._loading_draft = self._loading_draft, None
@@ -485,7 +495,9 @@ class Models(QObject):
         asked = self._loading_draft
         self.targets = self._library.as_targets()
         self.choosing = asked is not None
-        self.fitting = asked is not None and asked.key not in measured.WITHOUT_MODEL
+        self.fitting = asked is not None and (
+            asked.key not in measured.WITHOUT_MODEL or bool(self._held_by_auto)
+        )
         self._show_drafts()
         self._show_running()
 
@@ -494,19 +506,22 @@ class Models(QObject):
         if self.loaded is None:
             self.drafts = ()
             return
-        held, wanted = self._pairs.held, self.settings.draft_precisions
+        held = self._pairs.held
         loading = self._loading_draft.key if self._loading_draft is not None else ""
         waiting = held.key if held is not None and held.draft else ""
         self.drafts = self._library.as_drafts(
             self._next_draft or loading or waiting or self.draft,
             loading,
-            lambda key, info: self._pairs.fit(info, wanted.get(key)),
+            self._fit,
         )
+
+    def _fit(self, key: str, info: ModelInfo) -> Fit | None:
+        return self._pairs.fit(info, self.settings.draft_precisions.get(key))
 
     def _show_running(self) -> None:
         """How target and draft run, and how else they could."""
         loaded, settings = self.loaded, self.settings
-        self._pairs.show(self._draft_as_wanted(self.draft))
+        self._pairs.show(self._draft_as_wanted(self._held_by_auto or self.draft))
         if loaded is None:
             return
         chosen, speeds = self._chosen_precision, settings.speeds

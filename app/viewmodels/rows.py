@@ -10,13 +10,14 @@ from PySide6.QtCore import QCoreApplication
 from app import resources
 from app.viewmodels import words
 from app.viewmodels.shelf import Gettable
-from engine import measured
+from engine import measured, prediction
 from engine.api import Kind, ModelInfo
 from engine.errors import Reason
 from engine.fit import Fit, Word
 from engine.guidance import TRANSLATED, Level, Verdict
+from engine.library.candidates import Candidate, automatic
 from engine.library.scan import Entry
-from engine.measured import CHAIN, LOOKUPS, NGRAM, NONE, SUFFIX, Measurement
+from engine.measured import AUTO, CHAIN, LOOKUPS, NGRAM, NONE, SUFFIX, Measurement
 
 UNFINISHED = "download_unfinished"
 LONGEST_WORD = 40  # characters before a colon that still are a word; behind it a sentence goes on
@@ -76,6 +77,7 @@ class Drafts:
     refusal: Reason | None = None
     verdicts: Mapping[Path, Verdict] = field(default_factory=dict)
     measured: Mapping[str, Measurement] = field(default_factory=dict)
+    predicted: Mapping[str, float] = field(default_factory=dict)
     fits: Mapping[str, Fit] = field(default_factory=dict)
     offers: Sequence[Gettable] = ()
 
@@ -113,12 +115,12 @@ def target_rows(entries: Sequence[Entry], chosen: str) -> tuple[Row, ...]:
 
 
 def draft_rows(known: Drafts) -> tuple[Row, ...]:
-    """None, repeats, the usable models by measured speed, those that are translated, what could be
-    fetched, and below them what cannot draft with the reason."""
+    """Auto, none, repeats, the usable models by measured speed, those that are translated, what
+    could be fetched, and below them what cannot draft with the reason."""
     models = [_draft_row(e, known) for e in sorted(known.entries, key=lambda e: _rank(e, known))]
     offers = [_offer_row(g, known) for g in known.offers if known.refusal is None]
     repeats = [_repeats_row(key, known) for key in LOOKUPS]
-    rows = [_plain_row(known), *repeats, *models]
+    rows = [_auto_row(known), _plain_row(known), *repeats, *models]
     other = {str(path) for path, verdict in known.verdicts.items() if verdict.translated}
     usable = [row for row in rows if row.tone != "refused"]
     fit = [row for row in usable if row.key not in other]
@@ -130,6 +132,30 @@ def draft_rows(known: Drafts) -> tuple[Row, ...]:
     if get:
         fit += [Row("", _tr("Drafts to get")), *get]
     return _divided(fit, unfit, _tr("Cannot draft for this target"))
+
+
+def best_draft(known: Drafts) -> str:
+    """The key of the model that "auto" holds: the first that fits and that nothing speaks against,
+    untranslated ones before others; empty without one."""
+    able = []
+    for entry in sorted(known.entries, key=lambda e: _rank(e, known)):
+        verdict, fit = known.verdicts.get(entry.path), known.fits.get(str(entry.path))
+        if entry.problem is None and verdict is not None:
+            tried = _tried(entry, verdict, known)
+            able.append(Candidate(entry.name, entry.path, Kind.MODEL, tried, fit=fit))
+    found = automatic(sorted(able, key=lambda each: each.verdict.translated))
+    return "" if found is None else str(found)
+
+
+def _tried(entry: Entry, verdict: Verdict, known: Drafts) -> Verdict:
+    """The verdict, or what was measured in its place."""
+    found = known.measured.get(str(entry.path))
+    return verdict if found is None else measured.verdict(verdict, found)
+
+
+def _auto_row(known: Drafts) -> Row:
+    about = _tr("The fastest of what can draft here, round by round")
+    return _built_in(AUTO, _tr("Auto"), about, known)
 
 
 def _plain_row(known: Drafts) -> Row:
@@ -150,11 +176,17 @@ def _repeats_row(key: str, known: Drafts) -> Row:
             _tr("Copies long passages of this and other chats"),
         ),
     }[key]
+    return _built_in(key, name, about, known)
+
+
+def _built_in(key: str, name: str, about: str, known: Drafts) -> Row:
+    """A row of what drafts without being a model."""
     if known.refusal is not None:
         return _refused(key, name, known.refusal)
     checked, found = known.chosen == key, known.measured.get(key)
     if found is None or found.times_plain is None:
-        return Row(key, name, "", about, checked=checked, aside=_speed(found))
+        row = Row(key, name, "", about, checked=checked, aside=_speed(found))
+        return _predicted(row, known)
     tried = measured.verdict(Verdict(Level.EVEN, Reason("repeats", about)), found)
     return _judged(key, name, tried, (_over(found), about), checked, found)
 
@@ -178,9 +210,9 @@ def _draft_row(entry: Entry, known: Drafts) -> Row:
         for reason in (verdict.reason, verdict.detail)
         if reason is not None
     ]
-    tried = verdict if found is None else measured.verdict(verdict, found)
+    tried = _tried(entry, verdict, known)
     row = _judged(key, name, tried, (_over(found), *advice), checked, found)
-    return _fitted(row, known.fits.get(key))
+    return _fitted(_predicted(row, known), known.fits.get(key))
 
 
 def _offer_row(gettable: Gettable, known: Drafts) -> Row:
@@ -211,6 +243,15 @@ def _judged(
     said = dict.fromkeys((name, reason, *more))
     tooltip = "\n".join(line for line in said if line)
     return Row(key, name, word, detail, _TONES[verdict.level], tooltip, checked, _speed(found))
+
+
+def _predicted(row: Row, known: Drafts) -> Row:
+    """With how fast it will be, where that is all there is to say of its speed."""
+    times = known.predicted.get(row.key)
+    if times is None or row.key in known.measured:
+        return row
+    said = resources.translate(prediction.said(times))
+    return replace(row, detail=f"{row.detail}; {said}")
 
 
 def _fitted(row: Row, fit: Fit | None) -> Row:

@@ -4,10 +4,11 @@ Every method is called in a lane of the worker and may take seconds. Knows no wi
 thread.
 """
 
+import contextlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,8 +18,9 @@ from engine import guidance
 from engine.api import Kind, ModelInfo, Precision, Progress
 from engine.errors import Cancelled, EngineError, Reason
 from engine.guidance import Level, Verdict
+from engine.learned import Learned
 from engine.library import catalogue, scan, starter, watch
-from engine.library.candidates import head_verdict, setup
+from engine.library.candidates import head_verdict, predicted, setup
 from engine.library.catalogue import Catalogue
 from engine.library.index import Index
 from engine.library.scan import Entry
@@ -88,10 +90,12 @@ class Trial:
 
 @dataclass(frozen=True)
 class Known:
-    """What was measured here of a running target's drafts, by their key."""
+    """What was measured here of a running target's drafts, by their key; of those that were not,
+    how many times plain they are predicted to make."""
 
     running: Running
     found: Mapping[str, Measurement]
+    predicted: Mapping[str, float] = field(default_factory=dict)
 
 
 def guidance_table() -> Mapping[str, Any]:
@@ -134,6 +138,7 @@ class Shelf:
         self._index = index
         self._catalogue = Catalogue(json.loads(resources.read_text("catalogue.json")))
         self._measured = Measured(paths.measured_file())
+        self._learned = Learned(paths.learned_file())
         self._listed = self._last = watch.Stamp("", "")
 
     def look_in(self, folders: Iterable[Path], store: Path) -> None:
@@ -189,7 +194,17 @@ class Shelf:
                 trial.by,
             )
         of = {key: self._measured.of(running.setup(key)) for key in running.drafts}
-        return Known(running, {key: found for key, found in of.items() if found is not None})
+        found = {key: one for key, one in of.items() if one is not None}
+        times = {key: self._predicted(running, key) for key in running.drafts if key not in found}
+        return Known(running, found, {key: one for key, one in times.items() if one is not None})
+
+    def _predicted(self, running: Running, key: str) -> float | None:
+        ratio = None
+        if running.drafts[key] is not None:
+            with contextlib.suppress(EngineError):  # its files may be gone by now
+                infos = self._index.info(running.target), self._index.info(Path(key))
+                ratio = guidance.ratio(*infos)
+        return predicted(running.setup(key), self._learned, ratio)
 
     def _scanned(self, folders: Iterable[Path]) -> list[Entry]:
         found = scan.scan(folders, self._index.info)

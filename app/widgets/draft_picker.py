@@ -99,7 +99,7 @@ class DraftOptions(Popover):
     def _build(self) -> None:
         self.auto = Button(self.tr("Auto"), kind="flat", role="caption")
         self.auto.setCheckable(True)
-        self.auto.setToolTip(self.tr("4 for a draft model, 8 for repeats"))
+        self.auto.setToolTip(self.tr("As many as are expected to pay, 8 at most"))
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, LONGEST)
         self.slider.setAccessibleName(self.tr("Draft length"))

@@ -29,6 +29,7 @@ class Asked(Protocol):
         self,
         choice: str | Path,
         *,
+        model: Path | None = None,
         precision: Precision | None,
         progress: Report,
         stopped: Stopped,

@@ -20,8 +20,9 @@ from engine.bench.plan import Plan
 from engine.bench.prompts import Conversation
 from engine.bench.runs import AUTO, Answer, Way
 from engine.bench.stock import FLOATS, Say, Stock
-from engine.drafters import BUILT_IN
-from engine.drafters.base import Drafter, NoDrafter
+from engine.drafters import BUILT_IN, built_in
+from engine.drafters.auto import Auto
+from engine.drafters.base import Drafter
 from engine.errors import Cancelled, DraftRefused
 from engine.library import heads
 from engine.library.inspect import inspect
@@ -93,7 +94,8 @@ def opened(plan: Plan, say: Say, stopped: Stopped) -> Iterator[list[Contender]]:
 
 
 def _paths(plan: Plan) -> list[Path]:
-    return list(dict.fromkeys(d for d in plan.drafts if isinstance(d, Path)))
+    paths = [*plan.drafts, plan.auto_draft]
+    return list(dict.fromkeys(path for path in paths if isinstance(path, Path)))
 
 
 def _is_head(path: Path) -> bool:
@@ -114,29 +116,32 @@ def _ours(plan: Plan, stock: Stock, target: LoadedModel) -> list[Contender]:
     of_drafts = plan.draft_precision or precision
     known_heads: dict[Path, Drafter] = {}
     plain = Way("slipstream", "none", None, precision, None, None)
-    rows: list[Contender] = [_Slipstream(plan, session, NoDrafter(), plain, [target])]
-    drafter: Drafter
+    rows: list[Contender] = [_Slipstream(plan, session, Auto([]), plain, [target])]
     for draft in dict.fromkeys(d for d in plan.drafts if d != "none"):
         for length in dict.fromkeys(plan.draft_lengths):
             wanted = AUTO if length is None else length
-            if isinstance(draft, Path) and _is_head(draft):
-                drafter = known_heads.get(draft) or head_drafter(target, draft, of_drafts)
-                known_heads[draft] = drafter
-                way = replace(plain, draft=names[draft], draft_precision=of_drafts)
-                models = [target]
-            elif draft == MTP:
-                drafter = own_drafter(target, of_drafts)
-                way, models = replace(plain, draft_precision=of_drafts), [target]
-            elif isinstance(draft, Path):
-                model = stock.model("draft", draft, of_drafts)
+            path = plan.auto_draft if draft == AUTO else draft
+            drafters = built_in(str(draft)) if draft in (*BUILT_IN, AUTO) else []
+            way, models = plain, [target]
+            if draft == MTP:
+                drafters.append(own_drafter(target, of_drafts))
+                way = replace(plain, draft_precision=of_drafts)
+            elif isinstance(path, Path) and _is_head(path):
+                head = known_heads.get(path) or head_drafter(target, path, of_drafts)
+                known_heads[path] = head
+                drafters.append(head)
+                way = replace(plain, draft_precision=of_drafts)
+            elif isinstance(path, Path):
+                model = stock.model("draft", path, of_drafts)
                 known = check_pair(target.loaded.info, model.loaded.info)
-                drafter = drafter_of(target, model, *known)
-                way = replace(plain, draft=names[draft], draft_precision=model.loaded.precision)
+                drafters.append(drafter_of(target, model, *known))
+                way = replace(plain, draft_precision=model.loaded.precision)
                 models = [target, model]
-            else:
-                drafter, way, models = BUILT_IN[draft](), plain, [target]
-            way = replace(way, drafter=drafter.name, draft_length=wanted)
-            rows.append(_Slipstream(plan, session, drafter, way, models))
+            if isinstance(draft, Path):
+                way = replace(way, draft=names[draft])
+            name = AUTO if draft == AUTO else drafters[0].name
+            way = replace(way, drafter=name, draft_length=wanted)
+            rows.append(_Slipstream(plan, session, Auto(drafters), way, models))
     return rows
 
 
@@ -147,7 +152,7 @@ class _Slipstream:
         self,
         plan: Plan,
         session: Session,
-        drafter: Drafter,
+        drafter: Auto,
         way: Way,
         models: Sequence[LoadedModel],
     ) -> None:

@@ -20,9 +20,9 @@ class Plan:
     """What to measure: a row for each precision, each draft and each of its lengths.
 
     `kinds` are those of the prompts, in their order, or empty. `drafts`: names of
-    `drafters.BUILT_IN` or paths; plain decoding is always measured. Of `precisions` None is what
-    the engine takes for the target; `draft_precision` None is the target's in that row. Of
-    `draft_lengths` None is automatic.
+    `drafters.BUILT_IN`, "auto", "mtp" or paths; plain decoding is always measured. `auto_draft` is
+    the model that "auto" holds. Of `precisions` None is what the engine takes for the target;
+    `draft_precision` None is the target's in that row. Of `draft_lengths` None is automatic.
     """
 
     model: Path
@@ -39,6 +39,7 @@ class Plan:
     sampling: Sampling = field(default_factory=lambda: Sampling(temperature=0.0, seed=0))
     verification: Verification = "coupled"
     against_transformers: bool = False
+    auto_draft: Path | None = None
 
 
 def identity(plan: Plan) -> dict[str, Any]:
@@ -62,6 +63,8 @@ def identity(plan: Plan) -> dict[str, Any]:
         "against_transformers": plan.against_transformers,
         "versions": {name: metadata.version(name) for name in ("torch", "transformers")},
     }
+    if plan.auto_draft is not None:
+        said["auto_draft"] = _files(plan.auto_draft)
     plain: dict[str, Any] = json.loads(json.dumps(said))
     return plain
 

@@ -86,4 +86,4 @@ def _answer(data: Mapping[str, Any]) -> Answer:
 
 def _tuple(value: Any) -> Any:
     """JSON knows no tuples."""
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(map(_tuple, value)) if isinstance(value, list) else value

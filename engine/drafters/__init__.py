@@ -22,6 +22,11 @@ LEARNED: dict[str, Callable[[Texts], Drafter]] = {
 }
 
 
-def built_in(name: str, past: Texts | None = None) -> Drafter:
-    """The drafter of that name, which knows the `past` where it learns from it."""
-    return LEARNED[name](past) if past is not None and name in LEARNED else BUILT_IN[name]()
+def built_in(choice: str, past: Texts | None = None) -> list[Drafter]:
+    """Those that `choice` names, newly built, which know the `past` where they learn from it;
+    "auto" names all."""
+    names = [choice] if choice in BUILT_IN else [name for name in BUILT_IN if name != "none"]
+    return [
+        LEARNED[name](past) if past is not None and name in LEARNED else BUILT_IN[name]()
+        for name in names
+    ]

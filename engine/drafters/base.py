@@ -40,6 +40,11 @@ class Drafter(Protocol):
         ...
 
 
+class Lookup:
+    """A drafter that looks up and computes nothing: asking it costs nothing, and what it found
+    is one-hot. It says by how long a match it found it (`Draft.match`)."""
+
+
 class NoDrafter:
     """Plain decoding: an empty draft, every round."""
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from engine.drafters.base import Lookup
 from engine.drafters.shared import Shared
 from engine.errors import Reason
 from engine.past import Texts
@@ -24,7 +25,7 @@ NONE, END = 0, -1  # no place; between two texts, and before the first
 Gram = tuple[int, ...]
 
 
-class ChainDrafter:
+class ChainDrafter(Lookup):
     """A table of this chat, and one of past chats, which is the same for every chat."""
 
     name = "chain"
@@ -54,7 +55,7 @@ class ChainDrafter:
                 break
             drafted.append(token)
             gram = (*gram[1:], token)
-        return Draft(tuple(drafted))
+        return Draft(tuple(drafted), match=MATCH)
 
     def settle(self, length: int) -> None:
         self._chat.cut(length)

@@ -6,6 +6,7 @@ index is ours: it grows by the new tokens only, so a round costs the same at any
 
 from collections.abc import Sequence
 
+from engine.drafters.base import Lookup
 from engine.errors import Reason
 from engine.sampling import Policy
 from engine.verify import Draft
@@ -13,11 +14,13 @@ from engine.verify import Draft
 # Matches of 2 to 5 tokens: one token says too little, more than 5 adds no hits (vLLM's defaults
 # and transformers' lie in this range).
 LONGEST, SHORTEST = 5, 2
+# Tokens up to which a match is measured: the longer, the more likely it goes on.
+TOLD = 64
 
 NGram = tuple[int, ...]
 
 
-class NGramDrafter:
+class NGramDrafter(Lookup):
     """The longest n-gram at the end of the text, looked up at its most recent occurrence."""
 
     name = "ngram"
@@ -43,7 +46,8 @@ class NGramDrafter:
         for n in range(min(LONGEST, len(self._tokens)), SHORTEST - 1, -1):
             start = self._next.get(tuple(self._tokens[-n:]))
             if start is not None:
-                return Draft(self._copied(start, limit, policy.ends))
+                match = self._matching(start, n)
+                return Draft(self._copied(start, limit, policy.ends), match=match)
         return Draft()
 
     def settle(self, length: int) -> None:
@@ -69,6 +73,13 @@ class NGramDrafter:
             self._next[gram] = at
         self._undo.append(changed)
         self._tokens.append(token)
+
+    def _matching(self, start: int, known: int) -> int:
+        """How many tokens before `start` are those at the end; `known` of them are."""
+        n = known
+        while n < TOLD and n < start and self._tokens[start - n - 1] == self._tokens[-n - 1]:
+            n += 1
+        return n
 
     def _copied(self, start: int, limit: int, ends: frozenset[int]) -> tuple[int, ...]:
         """`limit` tokens from `start` on; a repetition shorter than that goes round."""

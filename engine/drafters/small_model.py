@@ -17,7 +17,7 @@ class SmallModelDrafter:
     """
 
     name = "model"
-    default_length = 4
+    default_length = 7  # with the target's own token the 8 rows of a block
 
     def __init__(self, model: LanguageModel) -> None:
         self.model = model
@@ -39,6 +39,9 @@ class SmallModelDrafter:
         while len(drafted) < limit and not policy.ends.intersection(drafted[-1:]):
             history = [*tokens, *drafted]
             logits = self.model.forward(history[self.model.cache.length :])
+            limit = policy.paced(limit, logits[-1])
+            if len(drafted) >= limit:
+                break
             (row,) = policy.distributions(logits, history)
             drafted.append(choose(row, policy.noise, len(history)))
             rows.append(row)

@@ -9,9 +9,11 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from engine.drafters.base import Lookup
 from engine.drafters.shared import Shared
 from engine.errors import Reason
 from engine.past import Texts
@@ -25,11 +27,19 @@ RARE = 10  # what followed in less than one of so many places is not drafted
 PLACES = 128
 END = -1  # between two texts, and before the first
 
-Guess = tuple[float, tuple[int, ...]]  # the expected number of right tokens, and the tokens
-NOTHING: Guess = (0.0, ())
+
+class Guess(NamedTuple):
+    """`tokens`, `score` of which are expected to be right, by a match of `match` tokens."""
+
+    score: float
+    tokens: tuple[int, ...]
+    match: int
 
 
-class SuffixDrafter:
+NOTHING = Guess(0.0, (), 0)
+
+
+class SuffixDrafter(Lookup):
     """A tree of this chat, and one of past answers, which is the same for every chat."""
 
     name = "suffix"
@@ -53,9 +63,9 @@ class SuffixDrafter:
             return Draft()
         ending = tokens[-DEPTH:]
         here, before = (tree.guess(ending, limit) for tree in (self._chat, self._shared.table))
-        drafted = before[1] if before[0] > here[0] else here[1]
-        end = next((i for i, token in enumerate(drafted) if token in policy.ends), limit)
-        return Draft(drafted[: end + 1])
+        best = before if before.score > here.score else here
+        end = next((i for i, token in enumerate(best.tokens) if token in policy.ends), limit)
+        return Draft(best.tokens[: end + 1], match=best.match)
 
     def settle(self, length: int) -> None:
         self._chat.cut(length)
@@ -105,17 +115,17 @@ class Tree:
         """
         found = self._matches(ending)
         rooms = {n: min(limit, n, DEPTH - n) for n in found}
-        best, matched = NOTHING, 0
+        best = NOTHING
         seen = set()
         for n in sorted(rooms, key=lambda n: (rooms[n], n), reverse=True):
-            if (rooms[n], n) < (best[0], matched):
+            if (rooms[n], n) < (best.score, best.match):
                 break  # not even a sure draft would be better
             if found[n] in seen:
                 continue  # the same places had more room
             seen.add(found[n])
-            guess = self._followed(*found[n], rooms[n])
-            if (guess[0], n) > (best[0], matched):
-                best, matched = guess, n
+            score, tokens = self._followed(*found[n], rooms[n])
+            if (score, n) > (best.score, best.match):
+                best = Guess(score, tokens, n)
         return best
 
     def _matches(self, ending: Sequence[int]) -> dict[int, tuple[int, int]]:
@@ -134,7 +144,7 @@ class Tree:
             found[n + 1] = first, end
         return found
 
-    def _followed(self, first: int, end: int, room: int) -> Guess:
+    def _followed(self, first: int, end: int, room: int) -> tuple[float, tuple[int, ...]]:
         """What followed most often in these places, of equals the most recent."""
         step = -(-(end - first) // PLACES)
         places = sorted(self._places[first:end:step], reverse=True)

@@ -23,7 +23,7 @@ class TranslatedDrafter:
     """
 
     name = "model"
-    default_length = 4
+    default_length = 7  # with the target's own token the 8 rows of a block
 
     def __init__(self, model: LanguageModel, target: Words, draft: Words) -> None:
         self.model = model

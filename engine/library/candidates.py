@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine import guidance, measured
+from engine import guidance, measured, prediction
 from engine.api import Kind, ModelInfo, Precision
 from engine.errors import EngineError, Unsupported
 from engine.fit import USUAL_CONTEXT, Fit, Pair, Room
 from engine.guidance import Level, Verdict
+from engine.learned import Learned
 from engine.library import catalogue, formats, heads
 from engine.library.catalogue import Catalogue, Offer
 from engine.library.index import Index, identity
 from engine.library.inspect import is_same, resolve
 from engine.library.scan import Entry
-from engine.measured import Measured, Measurement, Setup
+from engine.measured import NONE, Measured, Measurement, Setup
 from engine.placement import judge_over
 
 LONGEST_NAME = 100
@@ -33,6 +34,7 @@ class Terms:
     table: Mapping[str, Any]
     catalogue: Catalogue
     measured: Measured
+    learned: Learned
     rooms: Sequence[Room]
     precision: Precision
 
@@ -43,7 +45,8 @@ class Candidate:
 
     `ratio` is how many times smaller than the target it is, None where a size is not known or it
     is refused; `fit` of the two together, None where it is refused; `measured` None where it was
-    never tried here.
+    never tried here. `predicted` is how many times plain it will make, None where it was tried or
+    too little is known.
     """
 
     name: str
@@ -53,6 +56,7 @@ class Candidate:
     ratio: float | None = None
     fit: Fit | None = None
     measured: Measurement | None = None
+    predicted: float | None = None
 
 
 def candidates(
@@ -81,6 +85,14 @@ def _require_target(info: ModelInfo) -> None:
         )
 
 
+def automatic(found: Iterable[Candidate]) -> Path | None:
+    """The draft model that "auto" holds, of candidates in their order: the first that is here,
+    fits, and that nothing speaks against; None where there is none."""
+    able = (Level.GOOD, Level.EVEN, Level.CAUTION)
+    advised = (c for c in found if c.path is not None and c.verdict.level in able)
+    return next((c.path for c in advised if c.fit and c.fit.word in ("fits", "tight")), None)
+
+
 def candidate(target: ModelInfo, entry: Entry, index: Index, terms: Terms) -> Candidate:
     """One entry, judged as a draft for `target`; a broken one is refused with what is wrong."""
     draft = entry.info
@@ -93,11 +105,25 @@ def candidate(target: ModelInfo, entry: Entry, index: Index, terms: Terms) -> Ca
     if advice.level is Level.REFUSED:
         return Candidate(entry.name, entry.path, draft.kind, advice)
     precision, device = terms.precision, terms.rooms[0].device
-    found = terms.measured.of(setup(target.path, draft.path, precision, precision, device))
+    pair = setup(target.path, draft.path, precision, precision, device)
+    found = terms.measured.of(pair)
     said = advice if found is None else measured.verdict(advice, found)
     ratio = guidance.ratio(target, draft)
     fit = _fit(target, draft, terms)
-    return Candidate(entry.name, entry.path, draft.kind, said, ratio, fit, found)
+    tried = found is not None and found.times_plain is not None
+    times = None if tried else predicted(pair, terms.learned, ratio)
+    return Candidate(entry.name, entry.path, draft.kind, said, ratio, fit, found, times)
+
+
+def predicted(pair: Setup, learned: Learned, ratio: float | None) -> float | None:
+    """How many times plain a setup with a draft will make that is `ratio` times smaller; None
+    where too little is known."""
+    if pair.draft_precision is None:
+        return prediction.looked_up(learned.of(pair))
+    alone = Setup(pair.draft, NONE, pair.draft_precision, None, pair.device)
+    return prediction.times_plain(
+        learned.of(pair.plain), learned.of(pair), learned.of(alone), ratio
+    )
 
 
 def setup(

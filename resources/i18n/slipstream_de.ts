@@ -482,8 +482,8 @@
         <translation>Automatisch</translation>
     </message>
     <message>
-        <source>4 for a draft model, 8 for repeats</source>
-        <translation>4 bei einem Entwurfsmodell, 8 bei Wiederholungen</translation>
+        <source>As many as are expected to pay, 8 at most</source>
+        <translation>So viele, wie sich voraussichtlich lohnen, höchstens 8</translation>
     </message>
     <message>
         <source>Draft length</source>
@@ -1190,6 +1190,10 @@
     <message>
         <source>past answers</source>
         <translation>frühere Antworten</translation>
+    </message>
+    <message>
+        <source>the fastest</source>
+        <translation>das Schnellste</translation>
     </message>
     <message>
         <source>all chats</source>
@@ -2707,6 +2711,14 @@
     <message>
         <source>Cannot draft for this target</source>
         <translation>Können für dieses Zielmodell nicht entwerfen</translation>
+    </message>
+    <message>
+        <source>The fastest of what can draft here, round by round</source>
+        <translation>Runde für Runde das Schnellste von allem, was hier entwerfen kann</translation>
+    </message>
+    <message>
+        <source>Auto</source>
+        <translation>Automatisch</translation>
     </message>
     <message>
         <source>None</source>

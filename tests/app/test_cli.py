@@ -46,6 +46,14 @@ def answer(capsys, *options):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.parametrize("length", ["auto", "3"])
+def test_auto_answers_as_plain_decoding(library, capsys, length):
+    plain = answer(capsys)
+    found = answer(capsys, "--draft", "auto", "--draft-length", length)
+    assert found["token_ids"] == plain["token_ids"]
+    assert set(found["stats"]["by_drafter"]) <= {"ngram", "model"}
+
+
 def test_chat_prints_one_json_object(library, capsys):
     printed = answer(capsys, "--draft", "weak", "--draft-length", "4")
     assert set(printed) >= {"text", "token_ids", "finish_reason", "stats"}

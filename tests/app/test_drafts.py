@@ -94,6 +94,30 @@ def test_an_answer_with_a_draft_is_kept_and_shown(qtbot, judged):
     assert row(program, "none").aside == "48 tok/s"
 
 
+def test_auto_brings_the_best_model_that_fits(qtbot, judged):
+    session = Sized()
+    program = judged(session)
+    free(program, 30)
+    program.models.choose_draft("auto")
+    qtbot.waitUntil(lambda: program.models.draft == "auto")
+    assert (session.choices[-1], session.held_by_auto) == ("auto", DRAFT)
+    assert row(program, "auto").checked
+    assert program.models.draft_name == "the fastest"
+    assert program.models.settings.drafts[program.models.target_key] == "auto"
+    program.models.choose_draft("ngram")
+    qtbot.waitUntil(lambda: program.models.draft == "ngram")
+    assert session.held_by_auto is None
+
+
+def test_auto_goes_without_a_model_where_none_fits(qtbot, judged):
+    session = Sized()
+    program = judged(session)
+    free(program, 1)
+    program.models.choose_draft("auto")
+    qtbot.waitUntil(lambda: program.models.draft == "auto")
+    assert session.held_by_auto is None
+
+
 def test_an_answer_without_a_draft_is_the_plain_rate(qtbot, judged):
     shelf = shelf_of()
     program = judged(shelf=shelf)

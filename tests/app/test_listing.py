@@ -11,6 +11,7 @@ import pytest
 
 from app import paths
 from app.__main__ import main
+from engine.learned import Learned
 from engine.library.candidates import setup
 from engine.measured import Measured
 from tests.folders import write_bare, write_gguf, write_json, write_model
@@ -19,7 +20,7 @@ PARTS = {"target_weights", "target_kv", "draft_weights", "draft_kv", "work", "ov
 FIT = {"parts", "others", "need", "free", "verdict", "reason", "kv_type"}
 DRAFT = {
     "name", "path", "kind", "compatible", "translated", "advice", "reason", "ratio", "fit",
-    "measured",
+    "measured", "predicted_times_plain",
 }  # fmt: skip
 TWIN = {"model.embed_tokens.weight": [262, 64], "model.layers.0.self_attn.q_proj.weight": [64, 64]}
 
@@ -68,6 +69,22 @@ def test_models_lists_all_and_says_what_is_wrong(library, capsys):
 def test_an_empty_library_has_a_sentence(capsys):
     assert "No model was found" in said(capsys, "models")
     assert told(capsys, "models") == []
+
+
+def test_a_pair_not_tried_is_predicted_once_its_target_has_run(library, capsys):
+    def twin():
+        return next(r for r in told(capsys, "drafts", library / "target") if r["name"] == "twin")
+
+    assert twin()["predicted_times_plain"] is None
+    alone = setup(library / "target", "none", "int8", None, "cpu")
+    pair = setup(library / "target", library / "twin", "int8", "int8", "cpu")
+    costs = {"costs": [[0, 1, 0.1], [0, 8, 0.1]]}
+    Learned(paths.learned_file()).keep({alone: costs, pair: {"costs": [[0, 1, 0.01]]}})
+    assert twin()["predicted_times_plain"] == pytest.approx(1.67, rel=0.2)
+    assert "times plain, predicted" in said(capsys, "drafts", library / "target")
+    Measured(paths.measured_file()).add(pair, 50.0, 500, 0.5)
+    Measured(paths.measured_file()).add(alone, 40.0, 500)
+    assert twin()["predicted_times_plain"] is None
 
 
 def test_drafts_lists_who_can_and_who_cannot_with_a_reason(library, capsys):

@@ -154,8 +154,8 @@ def test_stopping_a_draft_that_loads_turns_drafting_off_but_is_not_remembered(qt
 def test_usable_drafts_come_first_and_the_refused_below_with_their_reason(qtbot, open_program):
     program = open_program(ScriptedSession())
     qtbot.waitUntil(lambda: len([r for r in program.models.drafts if r.tone == "refused"]) == 2)
-    rows, at = program.models.drafts, 1 + len(LOOKUPS)
-    assert keys(rows)[: at + 4] == ["none", *LOOKUPS, str(DRAFT), "", str(FOREIGN), ""]
+    rows, at = program.models.drafts, 2 + len(LOOKUPS)
+    assert keys(rows)[: at + 4] == ["auto", "none", *LOOKUPS, str(DRAFT), "", str(FOREIGN), ""]
     good = rows[at]
     assert (good.word, good.detail) == ("Good:", "15 times smaller, same vocabulary")
     assert rows[at + 1].name == "Other vocabulary: translated"

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from app.viewmodels import words
-from app.viewmodels.rows import Drafts, Row, draft_rows, target_rows
+from app.viewmodels.rows import Drafts, Row, best_draft, draft_rows, target_rows
 from app.viewmodels.shelf import Gettable
 from engine.errors import Reason
-from engine.fit import GIB, Pair, Room, judge
+from engine.fit import GIB, Fit, Pair, Room, judge
 from engine.guidance import Level, Verdict
 from engine.library.catalogue import Offer
 from engine.library.scan import Entry
@@ -103,7 +103,7 @@ def test_measured_drafts_come_first_by_speed_and_unjudged_ones_last():
         verdicts={path: Verdict(level, Reason("x", "Said")) for path, level in levels.items()},
         measured={"/models/a": measurement(50), "/models/d": measurement(60)},
     )
-    assert [Path(key).name for key in order] == ["none", *LOOKUPS, "d", "a", "c", "b", "e"]
+    assert [Path(key).name for key in order] == ["auto", "none", *LOOKUPS, "d", "a", "c", "b", "e"]
 
 
 @pytest.mark.parametrize(
@@ -130,14 +130,14 @@ def test_translated_drafts_stand_below_a_heading_of_their_own_with_advice_and_sp
     known = {"verdicts": {DRAFT: ADVICE, FOREIGN: VERDICTS[FOREIGN], TARGET: VERDICTS[TARGET]}}
     order = headings(**known, offers=[offer("o/Small")])
     assert order[: order.index("Cannot draft for this target")] == [
-        *("none", *LOOKUPS, str(DRAFT)),
+        *("auto", "none", *LOOKUPS, str(DRAFT)),
         *("Other vocabulary: translated", str(FOREIGN)),
         *("Drafts to get", "o/Small"),
     ]
     row = shown(**known)[str(FOREIGN)]
     assert (row.word, row.detail, row.usable) == ("Good:", "56 times smaller", True)
     measured = {str(FOREIGN): measurement(82.4)}
-    assert headings(**known, measured=measured)[3:5] == order[3:5]
+    assert headings(**known, measured=measured)[4:6] == order[4:6]
     row = shown(**known, measured=measured)[str(FOREIGN)]
     assert (row.word, row.detail) == ("Good:", "1.7 times plain, 74 % accepted")
     assert "Other vocabulary: translated" not in headings(verdicts={DRAFT: ADVICE})
@@ -200,3 +200,54 @@ def test_what_cannot_run_here_says_so_with_its_size_in_both_lists():
         assert row.aside == words.megabytes(entry.info.file_bytes)
         assert "7.0 billion parameters" in row.tooltip
         assert not row.usable
+
+
+def fitting(word: str) -> dict[str, Fit]:
+    gib = {"fits": 12, "tight": 8.9, "no": 4}[word]
+    room = Room("cpu", "Main memory", 16 * GIB, round(gib * GIB))
+    target = info(TARGET, hidden_size=3584, intermediate_size=18_944)
+    draft = info(DRAFT, 494_000_000, hidden_size=896)
+    return {str(DRAFT): judge(Pair(target, "int8", 1_024, draft, "int8"), room)}
+
+
+@pytest.mark.parametrize(
+    ("level", "word", "rate", "chosen"),
+    [
+        (Level.GOOD, "fits", None, True),
+        (Level.CAUTION, "tight", None, True),
+        (Level.GOOD, "no", None, False),
+        (Level.WARN, "fits", None, False),
+        (Level.REFUSED, "fits", None, False),
+        (Level.WARN, "fits", 60.0, True),  # tried here, and faster than plain
+        (Level.GOOD, "fits", 41.0, False),
+    ],
+)
+def test_auto_holds_the_best_model_that_fits_and_is_not_advised_against(level, word, rate, chosen):
+    known = Drafts(
+        entries(),
+        "none",
+        verdicts={DRAFT: Verdict(level, Reason("x", "Said"))},
+        measured={} if rate is None else {str(DRAFT): measurement(rate)},
+        fits=fitting(word),
+    )
+    assert best_draft(known) == (str(DRAFT) if chosen else "")
+
+
+def test_auto_stands_first_with_what_it_does_and_what_it_did():
+    assert headings()[0] == "auto"
+    row = shown()["auto"]
+    assert (row.name, row.usable) == ("Auto", True)
+    assert row.detail == "The fastest of what can draft here, round by round"
+    assert shown(measured={"auto": measurement(96.0)})["auto"].word == "Good:"
+    refusal = Reason("recurrent_target", "No")
+    assert not shown(refusal=refusal)["auto"].usable
+
+
+def test_a_pair_not_tried_says_what_is_predicted_of_it():
+    predicted = {str(DRAFT): 1.42, "ngram": 1.1}
+    rows = shown(predicted=predicted)
+    told = "15 times smaller, same vocabulary; about 1.4 times plain, predicted"
+    assert (rows[str(DRAFT)].detail, rows[str(DRAFT)].aside) == (told, "–")
+    assert rows["ngram"].detail.endswith("; about 1.1 times plain, predicted")
+    measured = {str(DRAFT): measurement(82.4)}
+    assert "predicted" not in shown(predicted=predicted, measured=measured)[str(DRAFT)].detail

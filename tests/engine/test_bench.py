@@ -58,6 +58,15 @@ def test_plain_and_each_draft_make_a_row(folders):
     assert {r.precision for r in report.rows} == {"fp32"}
 
 
+def test_auto_has_a_row_and_holds_a_model_beside_the_lookups(folders):
+    report = compare(plan(folders, drafts=["auto"], auto_draft=folders / "draft"))
+    _, auto = report.rows
+    assert (auto.drafter, auto.draft, auto.draft_precision) == ("auto", None, "fp32")
+    assert auto.differing_ids == 0
+    assert auto.acceptance_rate is not None
+    assert report.faults() == []
+
+
 def test_plain_decoding_is_measured_though_not_asked_for(folders):
     rows = compare(plan(folders, drafts=["ngram"])).rows
     assert [r.drafter for r in rows] == ["none", "ngram"]

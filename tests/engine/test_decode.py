@@ -1,6 +1,7 @@
 """The token loop: the same ids with any drafter, a cache that is always a prefix."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ import torch
 from scipy import stats
 
 from engine.api import RoundStats, Usage
-from engine.controller import Automatic, FixedLength
+from engine.controller import FixedLength
 from engine.decode import decode
 from engine.drafters import ChainDrafter, NGramDrafter, SuffixDrafter, chain
+from engine.drafters.auto import Auto
 from engine.drafters.base import NoDrafter
 from engine.drafters.careful import CarefulDrafter
 from engine.drafters.small_model import SmallModelDrafter
@@ -30,6 +32,14 @@ PROMPTS = [
 ]
 MORE_PROMPTS = PROMPTS + [list(f"prompt {i}: {'xy' * i} {i}".encode()) for i in range(15)]
 
+
+def several():
+    """A lookup and two models, one of them a copy of the target."""
+    weak = SmallModelDrafter(language_model(layers=1))
+    weak.name = "weak"
+    return Auto([NGramDrafter(), weak, SmallModelDrafter(language_model())])
+
+
 DRAFTERS = {
     "none": NoDrafter,
     "copy": lambda: SmallModelDrafter(language_model()),
@@ -39,6 +49,7 @@ DRAFTERS = {
     "suffix": SuffixDrafter,
     "chain": ChainDrafter,
     "rubbish": Adversary,
+    "auto": several,
 }
 
 
@@ -126,13 +137,11 @@ def test_ids_equal_plain_decoding_whatever_the_lengths(target, drafter, expect, 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_ids_equal_plain_decoding_at_the_automatic_length(target, drafter, expect, temperature):
-    automatic = Automatic(drafter.default_length)
+    auto = drafter if isinstance(drafter, Auto) else Auto([drafter])
     for seed, prompt in enumerate(PROMPTS):
-        automatic.begin()
+        auto.begin(None)
         choose = policy(temperature=temperature, seed=seed, answer_start=len(prompt))
-        got, drafted, _ = run(
-            target, drafter, prompt, tokens=32, draft_length=automatic, choose=choose
-        )
+        got, drafted, _ = run(target, auto, prompt, tokens=32, draft_length=auto, choose=choose)
         assert got == expect(prompt, 32, seed, temperature)
         if drafter.label not in ("none", "ngram", "suffix", "chain"):
             assert drafted > 0
@@ -267,6 +276,53 @@ def test_lengths_that_follow_acceptance_do_not_shift_the_distribution(verificati
             pass
         for position, token in enumerate(tokens[1:]):
             counts[position, token] += 1
+    for row in counts:
+        assert stats.chisquare(row, np.array(probs) * row.sum()).pvalue > 1e-3
+
+
+class Sure:
+    """A draft model whose certainty follows the last token: sure behind 0, unsure behind 2."""
+
+    vocab_size, context = 3, 64
+
+    def __init__(self):
+        self.cache = self
+        self.length = 0
+
+    def crop_to(self, length):
+        self.length = min(self.length, length)
+
+    def forward(self, tokens):
+        self.length += len(tokens)
+        return torch.tensor([[2.0, 0.5, 0.0], [0.0, 1.0, 0.3], [0.1, 0.0, 0.2]])[[tokens[-1]]]
+
+
+class Paced(SmallModelDrafter):
+    """Goes on where it is sure, draws one token more where it is not, none where it guesses."""
+
+    def propose(self, tokens, limit, policy):
+        self.places = iter(range(limit))
+        return super().propose(tokens, limit, replace(policy, pace=self.pace))
+
+    def pace(self, sure):
+        return next(self.places) + (sure > -0.5) + 9 * (sure > 0.5)
+
+
+@pytest.mark.parametrize("verification", ["coupled", "rejection"])
+def test_ending_drafts_by_how_sure_they_are_does_not_shift_the_distribution(verification):
+    """A token is left undrawn, or is the last, by what is known before it is drawn."""
+    probs = [0.5, 0.3, 0.2]
+    counts = np.zeros((4, 3))
+    lengths = set()
+    for seed in range(1500):
+        tokens = [0]
+        chooser = policy(temperature=1.0, top_k=0, seed=seed, verification=verification)
+        drafter = Paced(Sure())
+        rounds = decode(Fixed(probs), drafter, FixedLength(3), tokens, chooser, limit=5)
+        lengths |= {each.drafted for _, each in rounds}
+        for position, token in enumerate(tokens[1:]):
+            counts[position, token] += 1
+    assert lengths == {0, 1, 2, 3}
     for row in counts:
         assert stats.chisquare(row, np.array(probs) * row.sum()).pvalue > 1e-3
 

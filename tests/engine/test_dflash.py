@@ -28,7 +28,7 @@ from tests.heads import (
     write_head,
     zlab,
 )
-from tests.tiny import language_model, plain, policy, run
+from tests.tiny import language_model, only_drafter, plain, policy, run
 
 WINDOWS = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 7}
 FORMATS = {
@@ -298,7 +298,7 @@ def test_nothing_is_left_behind_after_many_answers(session, head):
         for i in range(5):
             answer(session, f"(/.-7*{i}", max_tokens=6)
         gc.collect()
-        drafter = session._drafter._drafter
+        drafter = only_drafter(session)
         tensors = sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects())
         return drafter._held, drafter._head.length, len(drafter._states), tensors
 

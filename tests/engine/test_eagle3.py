@@ -44,7 +44,7 @@ from tests.heads import (
     write_head,
     zlab,
 )
-from tests.tiny import language_model, plain, policy, run
+from tests.tiny import language_model, only_drafter, plain, policy, run
 
 ONE_ROW = {"layer_types": ["sliding_attention"], "sliding_window": 1}
 # Both formats, each flag, other sizes than the target's, other counts of states.
@@ -627,7 +627,7 @@ def test_a_head_chosen_in_mid_chat_sees_all_of_it(session, heads):
     expected = ids_of(answer(session))
     session.choose_draft(heads["safeailab"])
     assert ids_of(answer(session)) == expected
-    assert session._drafter._drafter._first == 0
+    assert only_drafter(session)._first == 0
 
 
 @pytest.mark.parametrize("position", [3, 4, 5, 6, 7, 8, 11])
@@ -675,7 +675,7 @@ def test_nothing_is_left_behind_after_many_answers(session, heads):
         for i in range(5):
             answer(session, [Message("user", f"(/.-7*{i}")], max_tokens=6)
         gc.collect()
-        drafter = session._drafter._drafter
+        drafter = only_drafter(session)
         tensors = sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects())
         return drafter._held, drafter._head.length, len(drafter._states), tensors
 
@@ -688,7 +688,7 @@ def test_nothing_is_left_behind_after_many_answers(session, heads):
 def test_without_the_head_nobody_listens_and_its_memory_is_free(session, heads):
     session.choose_draft(heads["safeailab"])
     answer(session)
-    drafter = weakref.ref(session._drafter._drafter)
+    drafter = weakref.ref(only_drafter(session))
     session.choose_draft("none")
     gc.collect()
     assert drafter() is None
@@ -699,7 +699,7 @@ def test_a_head_that_breaks_leaves_the_answer_as_it_was(session, heads, monkeypa
     session.choose_draft("none")
     expected = ids_of(answer(session))
     session.choose_draft(heads["safeailab"])
-    head = session._drafter._drafter._head
+    head = only_drafter(session)._head
     monkeypatch.setattr(type(head), "logits", lambda *_: 1 / 0)
     chunks = answer(session)
     assert ids_of(chunks) == expected

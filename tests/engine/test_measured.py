@@ -210,4 +210,4 @@ def test_a_refusal_stays_one_whatever_was_measured():
 
 def test_every_drafter_without_a_model_has_its_place():
     """The window knows them by these names alone."""
-    assert tuple(BUILT_IN) == measured.WITHOUT_MODEL
+    assert {*BUILT_IN, measured.AUTO, measured.MTP} == {*measured.WITHOUT_MODEL}

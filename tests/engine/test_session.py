@@ -21,6 +21,7 @@ from engine.errors import (
 from engine.session import Session
 from engine.verify import Draft
 from tests.folders import END_THINK, IM_END, tiny_config, write_json, write_model
+from tests.tiny import only_drafter
 from tests.vocabularies import OTHERS, write_other
 
 LOOKUPS = [name for name in BUILT_IN if name != "none"]
@@ -453,7 +454,76 @@ def test_drafting_that_does_not_pay_pauses_and_says_so_once_an_answer(session):
     assert [c.round.drafted for c in first if c.round][:3] == [0, 0, 1]
     assert next(c.round.drafted for c in second if c.round) == 1
     session.forget()
-    assert [c.round.drafted for c in answer(session) if c.round][:3] == [0, 0, 1]
+    assert next(c.round.drafted for c in answer(session) if c.round) == 1
+
+
+@pytest.mark.parametrize("length", [None, 4])
+def test_auto_answers_as_plain_decoding_and_counts_each_drafter(session, folders, length):
+    expected = ids_of(answer(session))
+    session.choose_draft("auto", model=folders / "copy")
+    assert session.draft is not None
+    chunks = [*answer(session, length=length), *answer(session, length=length)]
+    assert ids_of(chunks) == expected * 2
+    rounds = [c.round for c in chunks if c.round and c.round.drafted]
+    assert {r.drafter for r in rounds} <= {"ngram", "model"}
+    usage = chunks[-1].usage
+    assert sum(row[1] for row in usage.by_drafter) == usage.rounds
+    assert sum(row[2] for row in usage.by_drafter) == usage.drafted > 0
+    assert sum(row[3] for row in usage.by_drafter) == usage.accepted
+
+
+def test_what_an_answer_teaches_is_there_at_the_next_start(folders, tmp_path):
+    """The first rounds of a new session are drafted: what steps take is known already."""
+    file = tmp_path / "learned.json"
+
+    def opened():
+        session = Session(tmp_path / "cache", learned=file)
+        session.load_target(folders / "target")
+        session.choose_draft("auto", model=folders / "copy")
+        return session
+
+    first, again = opened(), None
+    chunks = answer(first)
+    assert [c.round.drafted for c in chunks if c.round][:2] == [0, 0]
+    first.close()
+    again = opened()
+    chunks = answer(again)
+    assert next(c.round.drafted for c in chunks if c.round) > 0
+    again.close()
+    file.write_text(file.read_text()[:-5])
+    damaged = opened()
+    assert [c.round.drafted for c in answer(damaged) if c.round][:2] == [0, 0]
+    damaged.close()
+
+
+def test_the_log_has_what_was_predicted_and_what_was_measured(session, folders, caplog):
+    session.choose_draft("auto", model=folders / "copy")
+    with caplog.at_level("INFO", "engine.session"):
+        answer(session, length=2)
+    (line,) = [r.getMessage() for r in caplog.records if r.getMessage().startswith("model: ")]
+    assert "tok/s predicted" in line
+    assert line.endswith("measured")
+
+
+def test_auto_without_a_model_only_looks_up(session):
+    session.choose_draft("auto")
+    assert session.draft is None
+    chunks = answer(session, length=4)
+    assert {c.round.drafter for c in chunks if c.round and c.round.drafted} <= {"ngram"}
+
+
+def test_auto_goes_on_without_a_drafter_that_breaks(session, folders):
+    expected = ids_of(answer(session))
+    session.choose_draft("auto", model=folders / "copy")
+
+    def break_down(*_):
+        raise RuntimeError("broken")
+
+    hook = session.draft.model.network.register_forward_pre_hook(break_down)
+    chunks = answer(session, length=2)
+    hook.remove()
+    assert ids_of(chunks) == expected
+    assert [n.code for c in chunks for n in c.notices] == ["draft_failed"]
 
 
 def test_a_length_that_was_asked_for_is_kept_however_little_it_brings(session):
@@ -549,7 +619,7 @@ def test_translating_holds_no_more_after_many_answers(session, other):
     def held():
         for i in range(5):
             answer(session, [Message("user", f"question {i}")], short, 4)
-        text = session._drafter._drafter._text
+        text = only_drafter(session)._text
         gc.collect()
         tensors = sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects())
         return len(text._text), len(text.ids), len(text._ends), len(text._begins), tensors
