@@ -134,7 +134,7 @@ def load(
     )
     if precision is None and opening.rise > WORST_RISE:
         opening = replace(opening, precision="bf16")
-    with _memory_named(info.name):
+    with failures_named(info.name):
         opened = _open(opening)
         if precision is None and opening.precision == "int8" and opening.rise > WORST_RISE:
             release_kernels(opened.network)
@@ -464,8 +464,8 @@ def _context(network: "PreTrainedModel", info: ModelInfo) -> int:
 
 
 @contextlib.contextmanager
-def _memory_named(name: str) -> Iterator[None]:
-    """Out-of-memory errors of torch and the system become ours."""
+def failures_named(name: str) -> Iterator[None]:
+    """What torch and the system raise while the model `name` is loaded becomes ours."""
     try:
         yield
         return

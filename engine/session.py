@@ -43,7 +43,7 @@ from engine.learned import Learned
 from engine.library.candidates import setup
 from engine.library.index import identity
 from engine.library.inspect import inspect, read_vocabulary
-from engine.loading import LoadedModel, Report, Stopped, load, out_of_memory
+from engine.loading import LoadedModel, Report, Stopped, failures_named, load, out_of_memory
 from engine.measured import AUTO, MTP, NONE, Setup
 from engine.memory import compared
 from engine.past import Past
@@ -414,14 +414,18 @@ def check_pair(target: ModelInfo, draft: ModelInfo) -> tuple[Vocabulary, Vocabul
 def head_drafter(target: LoadedModel, path: Path, precision: Precision) -> Drafter:
     """What drafts for `target` with the head at `path`. Raises DraftRefused where it does not
     belong to it, and what reading it raises."""
-    head = open_head(path, target.model, target.loaded.info, precision)
+    with failures_named(inspect(path).name):
+        head = open_head(path, target.model, target.loaded.info, precision)
     device = target.model.device
     return BlockDrafter(head, device) if isinstance(head, DFlashHead) else HeadDrafter(head, device)
 
 
 def own_drafter(target: LoadedModel, precision: Precision) -> Drafter:
     """What drafts for `target` with the head in its own files. Raises DraftRefused without one."""
-    return HeadDrafter(open_mtp(target.model, target.loaded.info, precision), target.model.device)
+    info = target.loaded.info
+    with failures_named(info.name):
+        head = open_mtp(target.model, info, precision)
+    return HeadDrafter(head, target.model.device)
 
 
 def drafter_of(

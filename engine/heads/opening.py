@@ -98,6 +98,7 @@ def open_mtp(target: LanguageModel, info: ModelInfo, precision: Precision) -> Mt
     return head
 
 
+STORED = (torch.float32, torch.float16, torch.bfloat16)
 # By what each of a mixture's experts is called in files, and all of them together in a network.
 EXPERTS = {"gate_up_proj": ("gate_proj", "up_proj"), "down_proj": ("down_proj",)}
 Shapes = Mapping[str, tuple[int, ...]]
@@ -161,12 +162,20 @@ def _settle(head: nn.Module, device: torch.device, precision: Precision) -> None
 
 
 def _fill(head: nn.Module, name: str, tensor: torch.Tensor) -> None:
+    """Put a tensor in its place, in the type that it is stored in."""
+    if tensor.dtype not in STORED:
+        raise DraftRefused(
+            "head_quantised",
+            "Its tensor {tensor} is quantised: {type}",
+            tensor=name,
+            type=str(tensor.dtype).removeprefix("torch."),
+        )
     path, _, attribute = name.rpartition(".")
     module = head.get_submodule(path)
     if attribute in module._buffers:
         module._buffers[attribute] = tensor.float()
     else:
-        module._parameters[attribute] = nn.Parameter(tensor.float(), requires_grad=False)
+        module._parameters[attribute] = nn.Parameter(tensor, requires_grad=False)
 
 
 def _pack(head: nn.Module, precision: Precision) -> None:
@@ -181,9 +190,13 @@ def _pack(head: nn.Module, precision: Precision) -> None:
         else:
             tensors = {"weight": matrix.to(packing.DTYPES[form])}
         if biases:
-            tensors["bias"] = torch.cat(biases)
+            tensors["bias"] = torch.cat(biases).float()
         replace(group, packing.kernel(form, tensors))
     for name, module in list(head.named_children()):
         if isinstance(module, nn.Embedding):
             kept = torch.float32 if form == "fp32" else torch.bfloat16
             setattr(head, name, Embedding(module.weight.detach().to(kept), 1.0))
+    tables = {id(m.weight) for m in head.modules() if isinstance(m, Embedding)}
+    for parameter in head.parameters():
+        if id(parameter) not in tables:
+            parameter.data = parameter.data.float()

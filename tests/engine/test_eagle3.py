@@ -16,7 +16,7 @@ from engine.bench.plan import Plan
 from engine.controller import FixedLength
 from engine.decode import decode
 from engine.drafters.head import HeadDrafter
-from engine.errors import DraftRefused, Unsafe
+from engine.errors import DraftRefused, LoadError, OutOfMemory, Unsafe
 from engine.heads.opening import open_head
 from engine.kernels.network import kernels
 from engine.library.candidates import head_verdict
@@ -707,6 +707,32 @@ def test_a_head_that_breaks_leaves_the_answer_as_it_was(session, heads, monkeypa
     monkeypatch.undo()
     found = answer(session)
     assert ids_of(found) == expected
+
+
+def test_a_head_for_which_memory_lacks_is_an_error_in_words(session, heads, monkeypatch):
+    session.choose_draft("none")
+    monkeypatch.setattr("engine.heads.opening._settle", lambda *_: [].pop())
+    with pytest.raises(LoadError) as failed:
+        session.choose_draft(heads["safeailab"])
+    assert failed.value.code == "load_failed"
+    monkeypatch.setattr("engine.heads.opening._settle", no_memory)
+    with pytest.raises(OutOfMemory):
+        session.choose_draft(heads["safeailab"])
+    assert ids_of(answer(session))
+
+
+def no_memory(*_):
+    raise MemoryError
+
+
+def test_weights_in_16_bits_are_as_good(heads, knowing):
+    folder = heads["safeailab"]
+    half = {
+        n: t.bfloat16() if t.is_floating_point() else t
+        for n, t in load_file(folder / "model.safetensors").items()
+    }
+    made = write_head(folder.parent / "half", TRAINED["safeailab"], half)
+    assert acceptance(made, knowing) > 0.55
 
 
 def test_a_head_does_not_end_an_answer_while_the_target_reads(session, heads, monkeypatch):

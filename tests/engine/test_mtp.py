@@ -129,6 +129,7 @@ def without(name):
     return lambda state: {n: t for n, t in state.items() if n != name}
 
 
+QUANTISED = torch.zeros(128, 256).to(torch.float8_e4m3fn)
 BROKEN = {
     "none at all": (lambda s: {n: t for n, t in s.items() if "mtp" not in n}, "no_mtp", "m"),
     "a missing matrix": (
@@ -145,6 +146,11 @@ BROKEN = {
         lambda s: s | {"model.mtp_layers.0.input_proj.weight": torch.zeros(128, 128)},
         "head_shape",
         "128 x 128",
+    ),
+    "a quantised matrix": (
+        lambda s: s | {"model.mtp_layers.0.input_proj.weight": QUANTISED},
+        "head_quantised",
+        "join.weight",
     ),
     "a tensor too many": (
         lambda s: s | {"model.mtp_layers.0.gate.weight": torch.zeros(4)},
