@@ -331,7 +331,7 @@ class Automatic:
         self._late = FADE * self._late[0] + stats.emitted, FADE * self._late[1] + seconds
         for name, known in self._drafters.items():
             taken = choice is not None and name == choice.name
-            known.brought(stats.emitted, seconds / plain if taken else stats.emitted)
+            known.brought(stats.emitted, seconds / plain if taken and plain else stats.emitted)
             if not taken:
                 known.rested(stats.emitted)
 

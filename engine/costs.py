@@ -8,8 +8,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-# Share of a new time in what is known; a stall moves it no further than by `STALL` of itself.
+# Share of a new time in what is known, at least; a stall lengthens it by `STALL` of itself at most.
 ALPHA, STALL = 0.3, 0.25
+# What is left of the trust in a time with each that comes after it.
+LASTING = 0.98
 # Of a change, what everything else timed here is taken to share: a busy machine, a longer chat.
 SHARED = 0.75
 # Times of a kind until it counts: the first of a kind is slow.
@@ -25,10 +27,11 @@ Key = tuple[str, int]
 
 
 class Timed(NamedTuple):
-    """Seconds of a pass or step, and how often it was timed."""
+    """Seconds of a pass or step, how often it was timed, and when last, in passes and steps."""
 
     seconds: float
     times: int
+    last: int = 0
 
 
 class Costs:
@@ -38,6 +41,7 @@ class Costs:
         self._tables: dict[int, dict[Key, Timed]] = {}
         self._now: dict[Key, Timed] = self._tables.setdefault(0, {})
         self._known: dict[int, float] = {}
+        self._clock = 0
 
     def at(self, context: int) -> None:
         """What comes is timed with `context` tokens."""
@@ -95,26 +99,33 @@ class Costs:
         }
 
     def _add(self, key: Key, seconds: float) -> None:
+        """The longer ago something was timed, the more a new time counts: what was timed while
+        the machine was busy is soon put right. Only upwards may it be a stall."""
+        self._clock += 1
         before = self._now.get(key)
         if before is None or before.times < FIRST:
             least = seconds if before is None else min(before.seconds, seconds)
-            self._now[key] = Timed(least, 1 if before is None else before.times + 1)
+            self._now[key] = Timed(least, 1 if before is None else before.times + 1, self._clock)
             return
-        change = max(-STALL, min(STALL, seconds / before.seconds - 1))
-        self._now[key] = Timed(before.seconds * (1 + ALPHA * change), before.times + 1)
+        change = min(STALL, seconds / before.seconds - 1)
+        share = max(ALPHA, 1 - LASTING ** (self._clock - before.last))
+        if share == ALPHA:
+            change = max(-STALL, change)
+        taken = before.seconds * (1 + share * change)
+        self._now[key] = Timed(taken, before.times + 1, self._clock)
+        shared = 1 + SHARED * ALPHA * max(-STALL, change)
         for other, timed in self._now.items():
             if other != key:
-                shared = 1 + SHARED * ALPHA * change
-                self._now[other] = Timed(timed.seconds * shared, timed.times)
+                self._now[other] = timed._replace(seconds=timed.seconds * shared)
 
     def _level(self, rows: int) -> None:
         """What was timed last is right where more rows would seem to take less."""
         now = self._now[VERIFY, rows].seconds
         for (name, others), timed in self._now.items():
             if name == VERIFY and others < rows:
-                self._now[name, others] = Timed(min(timed.seconds, NOISE * now), timed.times)
+                self._now[name, others] = timed._replace(seconds=min(timed.seconds, NOISE * now))
             elif name == VERIFY and others > rows:
-                self._now[name, others] = Timed(max(timed.seconds, now / NOISE), timed.times)
+                self._now[name, others] = timed._replace(seconds=max(timed.seconds, now / NOISE))
 
     def state(self, name: str = VERIFY) -> list[list[float]]:
         """The times of passes of the target, or of steps of a drafter, as JSON has them."""

@@ -54,6 +54,18 @@ def test_what_slows_one_slows_all():
     assert 0.16 < costs.verify(1) < 0.24
 
 
+def test_what_was_timed_long_ago_on_a_busy_machine_is_soon_put_right():
+    costs = timed({1: 0.1})
+    for _ in range(2):
+        costs.drafted("model", 3.0)
+    for _ in range(5):
+        for _ in range(50):
+            costs.verified(1, 0.1)
+        costs.drafted("model", 0.03)
+    assert costs.draft("model") < 0.06
+    assert costs.verify(1) == pytest.approx(0.1, rel=0.1)
+
+
 def test_fewer_rows_are_not_dearer_than_more():
     costs = timed({1: 0.3})
     for _ in range(3):
