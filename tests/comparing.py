@@ -36,6 +36,7 @@ class ComparingSession(ScriptedSession):
         self.limit = 10**9
         self.broken: dict[str, Exception] = {}
         self.odd: set[str] = set()
+        self.held: list[object] = []  # the models that came with "auto"
         self.answered: list[tuple[str, str, int]] = []  # draft, question, most tokens
 
     @property
@@ -48,6 +49,8 @@ class ComparingSession(ScriptedSession):
         if error is not None:
             self.choices.append("none")
             raise error
+        if choice == "auto":
+            self.held.append(options["model"])
         super().choose_draft(choice, **options)  # type: ignore[arg-type]
 
     def reply(
@@ -57,6 +60,7 @@ class ComparingSession(ScriptedSession):
         drafting: Drafting,
         *,
         resume: bool,
+        chat: str | None = None,
         stopped: Callable[[], bool],
     ) -> Iterator[Chunk]:
         self._note()

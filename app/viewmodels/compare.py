@@ -248,7 +248,10 @@ class Compare(QObject):
         drafting = Drafting(self._length(), "coupled")
         manner = Manner(self._ways[key], sampling, drafting, target.vocabulary)
         choice = key if self._models.info_of(key) is None else Path(key)
-        return Heat(manner, choice, self._precision(key), self._measured.asked, again)
+        held = self._models.best_draft() if key == AUTO else ""
+        precision = self._precision(held or key)
+        asked = self._measured.asked
+        return Heat(manner, choice, precision, asked, again, Path(held) if held else None)
 
     def _next(self) -> None:
         """The next heat, or the end."""

@@ -435,9 +435,13 @@ class Models(QObject):
 
     def _choose_built_in(self, key: str) -> None:
         """With "auto" comes the best of the models, in the precision that it is wanted in."""
-        self._held_by_auto = held = self._library.best_draft(self._fit) if key == AUTO else ""
+        self._held_by_auto = held = self.best_draft() if key == AUTO else ""
         precision = self.settings.draft_precisions.get(held)
         self._worker.choose_draft(key, precision, Path(held) if held else None)
+
+    def best_draft(self) -> str:
+        """The path of the model that "auto" holds, empty without one that fits and is advised."""
+        return self._library.best_draft(self._fit)
 
     def _draft_settled(self, key: str | None) -> None:
         asked, self._loading_draft = self._loading_draft, None

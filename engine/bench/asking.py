@@ -61,14 +61,15 @@ class Manner:
 
 @dataclass(frozen=True)
 class Heat:
-    """All prompts, answered with the draft `choice` for the time number `again`. `precision` None:
-    the target's."""
+    """All prompts, answered with the draft `choice` for the time number `again`; "auto" holds
+    `model` too. `precision` None: the target's."""
 
     manner: Manner
     choice: str | Path
     precision: Precision | None
     prompts: tuple[Conversation, ...]
     again: int
+    model: Path | None = None
 
 
 def run(session: Asked, heat: Heat, report: Report, stopped: Stopped) -> list[Run]:
@@ -78,7 +79,11 @@ def run(session: Asked, heat: Heat, report: Report, stopped: Stopped) -> list[Ru
     Reports prompts. Raises Cancelled, OutOfMemory, and what choosing a draft raises.
     """
     session.choose_draft(
-        heat.choice, precision=heat.precision, progress=lambda progress: None, stopped=stopped
+        heat.choice,
+        model=heat.model,
+        precision=heat.precision,
+        progress=lambda progress: None,
+        stopped=stopped,
     )
     manner, count = heat.manner, len(heat.prompts)
     most = manner.sampling.max_tokens or WARM_UP_TOKENS

@@ -51,7 +51,7 @@ def test_auto_answers_as_plain_decoding(library, capsys, length):
     plain = answer(capsys)
     found = answer(capsys, "--draft", "auto", "--draft-length", length)
     assert found["token_ids"] == plain["token_ids"]
-    assert set(found["stats"]["by_drafter"]) <= {"ngram", "model"}
+    assert set(found["stats"]["by_drafter"]) <= {"model", *LOOKUPS}
 
 
 def test_chat_prints_one_json_object(library, capsys):

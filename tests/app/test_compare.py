@@ -9,11 +9,11 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QImage
 
-from app.viewmodels.compare import ALL, FILE, OWN
+from app.viewmodels.compare import ALL, FILE, OWN, Compare
 from app.widgets.compare import NARROW
 from engine.bench.prompts import PLACEHOLDER
 from engine.errors import DraftRefused, OutOfMemory
-from engine.measured import NGRAM, NONE
+from engine.measured import AUTO, CHAIN, LOOKUPS, NGRAM, NONE, SUFFIX
 from tests.comparing import SETS, ComparingSession
 from tests.fakes import DRAFT, FOREIGN, FakeShelf
 
@@ -37,7 +37,17 @@ def program(open_program, session, shelf):
 
 
 @pytest.fixture
-def compare(program, qtbot):
+def few(monkeypatch):
+    """Of what needs no model, only one is there to be compared."""
+    every = Compare._drafts
+    left = (AUTO, SUFFIX, CHAIN)
+    monkeypatch.setattr(
+        Compare, "_drafts", lambda self: [d for d in every(self) if d.key not in left]
+    )
+
+
+@pytest.fixture
+def compare(few, program, qtbot):
     """The view model, ready to run: every draft is judged."""
     model = program.compare
     model.open()
@@ -71,6 +81,18 @@ def heats(session):
     """The drafts in the order in which they answered, each once a heat."""
     drafts = [draft for draft, *_ in session.answered]
     return [draft for i, draft in enumerate(drafts) if i == 0 or drafts[i - 1] != draft]
+
+
+def test_every_way_to_draft_can_be_compared(qtbot, program, session, monkeypatch):
+    monkeypatch.setattr(program.models, "best_draft", lambda: str(DRAFT))
+    model = program.compare
+    model.open()
+    every = {AUTO, NONE, *LOOKUPS, str(DRAFT), str(FOREIGN)}
+    qtbot.waitUntil(lambda: {line.key for line in model.view.lines if line.ticked} == every)
+    model.choose_source("edit")
+    measure(qtbot, model)
+    assert {draft for draft, *_ in session.answered} == every
+    assert session.held == [DRAFT]
 
 
 def test_plain_decoding_and_every_ticked_draft_answer_the_chosen_prompts(qtbot, compare, session):

@@ -21,6 +21,7 @@ from engine.loading import load
 from engine.model import LanguageModel
 from engine.runner import AnyRows
 from engine.session import Session
+from engine.states import Tap
 from engine.verify import Draft
 from tests.families import FAMILIES
 from tests.folders import write_model
@@ -143,7 +144,9 @@ def test_a_running_state_is_exact_too(loaded, family):
 def test_a_state_that_cannot_be_put_back_is_never_called_exact(loaded):
     """By luck a check of a few rows may pass."""
     opened = loaded("mamba2", "fp32")
-    opened.model.runner = AnyRows(opened.model.network, opened.model.context)
+    opened.model.runner = AnyRows(
+        opened.model.network, opened.model.context, Tap(opened.model.network)
+    )
     assert not check(opened.model)
 
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from engine.api import Drafting, Finish, Message, Sampling
-from engine.drafters import BUILT_IN
 from engine.drafters.base import NoDrafter
 from engine.errors import (
     Cancelled,
@@ -18,13 +17,13 @@ from engine.errors import (
     Incomplete,
     LoadError,
 )
+from engine.measured import LOOKUPS
 from engine.session import Session
 from engine.verify import Draft
 from tests.folders import END_THINK, IM_END, tiny_config, write_json, write_model
 from tests.tiny import only_drafter
 from tests.vocabularies import OTHERS, write_other
 
-LOOKUPS = [name for name in BUILT_IN if name != "none"]
 GREEDY = Sampling(temperature=0.0, max_tokens=40)
 USER = [Message("user", "abc abc abc abc")]
 
@@ -465,7 +464,7 @@ def test_auto_answers_as_plain_decoding_and_counts_each_drafter(session, folders
     chunks = [*answer(session, length=length), *answer(session, length=length)]
     assert ids_of(chunks) == expected * 2
     rounds = [c.round for c in chunks if c.round and c.round.drafted]
-    assert {r.drafter for r in rounds} <= {"ngram", "model"}
+    assert {r.drafter for r in rounds} <= {"model", *LOOKUPS}
     usage = chunks[-1].usage
     assert sum(row[1] for row in usage.by_drafter) == usage.rounds
     assert sum(row[2] for row in usage.by_drafter) == usage.drafted > 0
@@ -509,7 +508,7 @@ def test_auto_without_a_model_only_looks_up(session):
     session.choose_draft("auto")
     assert session.draft is None
     chunks = answer(session, length=4)
-    assert {c.round.drafter for c in chunks if c.round and c.round.drafted} <= {"ngram"}
+    assert {c.round.drafter for c in chunks if c.round and c.round.drafted} <= {*LOOKUPS}
 
 
 def test_auto_goes_on_without_a_drafter_that_breaks(session, folders):
