@@ -20,6 +20,10 @@ def alone(right: object, **more: object) -> Make:
     return lambda: [Model(right, **more)]  # type: ignore[arg-type]
 
 
+def looking(right: float, guesses: float) -> Make:
+    return lambda: [Lookups(right, guesses)]
+
+
 def rates(make: Make, tokens: int = 512, length: int | None = None, **world: object) -> list[float]:
     """Tokens per second by seed."""
     spent = (World(make(), seed=s, **world).answer(tokens=tokens, length=length) for s in SEEDS)
@@ -202,7 +206,7 @@ def test_lookup_that_finds_nothing_is_no_failure():
 
 @pytest.mark.parametrize("guesses", [0.1, 0.5, 1.0])
 def test_lookup_that_is_always_wrong_costs_one_percent_at_most(guesses):
-    make = lambda: [Lookups(0.0, guesses)]  # noqa: E731
+    make = looking(0.0, guesses)
     assert mean(rates(make, row=0.005)) >= 0.99 * plain(row=0.005)
 
 
@@ -216,7 +220,7 @@ def test_lookup_is_judged_by_the_text_though_nothing_of_it_is_drafted():
 
 @pytest.mark.parametrize(("right", "guesses"), [(0.9, 0.3), (0.6, 0.5), (0.9, 1.0), (0.3, 1.0)])
 def test_lookup_that_copies_is_within_four_percent_of_the_best_fixed_length(right, guesses):
-    make = lambda: [Lookups(right, guesses)]  # noqa: E731
+    make = looking(right, guesses)
     assert mean(rates(make, row=0.005)) >= 0.96 * best_fixed(make, 8, row=0.005)
 
 

@@ -6,6 +6,7 @@ Their matrices are scaled up, so that a state that was not put back shows in the
 import functools
 import itertools
 import weakref
+from functools import partial
 
 import pytest
 import torch
@@ -306,10 +307,13 @@ def test_the_answer_once_more_feeds_a_chunk_at_most(session):
 
 def test_an_answer_cancelled_within_a_pass_does_not_show(session):
     session.choose_draft("ngram")
+
+    def stops_after(asked, count):
+        return next(asked) > count
+
     expected = ids(reply(session, CHAT, 4))
     for count in (1, 3, 20, 45):
-        asked = itertools.count()
-        cut = reply(session, CHAT, 4, stopped=lambda: next(asked) > count)  # noqa: B023
+        cut = reply(session, CHAT, 4, stopped=partial(stops_after, itertools.count(), count))
         assert cut[-1].finish is Finish.CANCELLED
         assert ids(cut) == expected[: len(ids(cut))]
         assert ids(reply(session, CHAT, 4)) == expected
