@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 # Share of a new time in what is known, at least; a stall lengthens it by `STALL` of itself at most.
 ALPHA, STALL = 0.3, 0.25
+# Faster by more than this share is no noise.
+CERTAIN = 0.5
 # What is left of the trust in a time with each that comes after it.
-LASTING = 0.98
+LASTING = 0.99
 # Of a change, what everything else timed here is taken to share: a busy machine, a longer chat.
 SHARED = 0.75
 # Times of a kind until it counts: the first of a kind is slow.
@@ -111,6 +113,8 @@ class Costs:
         share = max(ALPHA, 1 - LASTING ** (self._clock - before.last))
         if share == ALPHA:
             change = max(-STALL, change)
+        elif change < -CERTAIN:
+            share = 1.0
         taken = before.seconds * (1 + share * change)
         self._now[key] = Timed(taken, before.times + 1, self._clock)
         shared = 1 + SHARED * ALPHA * max(-STALL, change)

@@ -4,9 +4,7 @@ Measures nothing and opens no files. What was measured of a pair outranks it.
 """
 
 import contextlib
-from collections.abc import Sequence
 from itertools import accumulate
-from operator import mul
 
 from engine.acceptance import Acceptance
 from engine.costs import Costs
@@ -37,7 +35,8 @@ def times_plain(
     step = steps.verify(1) or _costs(alone).verify(1) or (plain / ratio if ratio else 0.0)
     if not plain or not step:
         return None
-    tokens = accumulate(accumulate(_chances(pair), mul), initial=1.0)
+    acceptance = _acceptance(pair)
+    tokens = accumulate(acceptance**i for i in range(LONGEST + 1))
     best: float = max(e / (g * step + passes.verify(g + 1)) for g, e in enumerate(tokens))
     return plain * best
 
@@ -65,9 +64,10 @@ def _costs(state: State) -> Costs:
     return costs
 
 
-def _chances(pair: State) -> Sequence[float]:
+def _acceptance(pair: State) -> float:
+    """What was seen in the long run: of late it is one chat's."""
     with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
         known = Acceptance()
         known.restore(pair["acceptance"])
-        return [known.chance(0, place) for place in range(LONGEST)]
-    return [TYPICAL] * LONGEST
+        return known.rate
+    return TYPICAL

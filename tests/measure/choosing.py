@@ -276,7 +276,18 @@ class Tables:
                 rates[run["prompt"]].append(run["rate"])
         return statistics.median(map(statistics.median, rates.values()))
 
+    def _whole(self, way: str) -> float:
+        """All tokens over all seconds, of each prompt the median repetition."""
+        found: dict[int, list[Line]] = defaultdict(list)
+        for run in self._runs:
+            if run["way"] == way:
+                found[run["prompt"]].append(run)
+        tokens = {prompt: len(runs[0]["ids"]) for prompt, runs in found.items()}
+        rates = {p: statistics.median(run["rate"] for run in runs) for p, runs in found.items()}
+        return sum(tokens.values()) / sum(tokens[p] / rates[p] for p in tokens)
+
     def _rates(self) -> None:
+        print("tokens a second; medians, and in the second line all tokens over all seconds\n")
         print("| text | " + " | ".join(self._ways) + " |")
         print("|---" * (len(self._ways) + 1) + "|")
         kinds = list(dict.fromkeys(self._kinds[run["prompt"]] for run in self._runs))
@@ -290,9 +301,9 @@ class Tables:
             )
             cells[-1] += f", {of_best:.2f} of the best{self._held(good)}"
             print(f"| {kind or 'all'} | " + " | ".join(cells) + " |")
-        for way in self._ways:
-            print(f"{way}: {self._rate(way) / self._rate(NONE):.3f} times plain", end="; ")
-        print("\n")
+            if kind is None:
+                print("| all, whole | " + " | ".join(f"{self._whole(w):.2f}" for w in rates) + " |")
+        print()
 
     def _again(self) -> list[int]:
         return sorted({run["again"] for run in self._runs})
@@ -337,9 +348,9 @@ class Tables:
         return seconds
 
     def _predictions(self) -> None:
-        plain = self._rate(NONE)
+        plain = self._whole(NONE)
         for way, times in self._predicted.items():
-            measured = self._rate(way) / plain
+            measured = self._whole(way) / plain
             if times is None:
                 print(f"{way}: nothing predicted{self._held(False)}")
                 continue
