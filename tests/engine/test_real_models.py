@@ -58,10 +58,11 @@ def answers(session, prompts, tokens):
         yield [i for c in chunks for i in c.token_ids], chunks
 
 
-def assert_equal(session, draft, prompts, tokens):
+def assert_equal(session, draft, prompts, tokens, held=None):
+    """`held`: the model that "auto" holds."""
     session.choose_draft("none")
     plain = [ids for ids, _ in answers(session, prompts, tokens)]
-    session.choose_draft(draft)
+    session.choose_draft(draft, model=held)
     accepted = 0
     for expected, (ids, chunks) in zip(plain, answers(session, prompts, tokens), strict=True):
         assert ids == expected
@@ -86,8 +87,9 @@ def test_the_starter_answers_and_stops_by_itself(starter):
     assert starter.target.tokenizer.decode(ids) == text
 
 
-def test_the_starter_answers_the_same_with_lookup(starter):
-    assert_equal(starter, "ngram", PROMPTS[:3], 40)
+@pytest.mark.parametrize("draft", ["ngram", "suffix", "auto"])
+def test_the_starter_answers_the_same_with_lookup(starter, draft):
+    assert_equal(starter, draft, PROMPTS[:3], 40)
 
 
 def test_a_second_turn_of_the_starter_is_prefilled_only_where_it_is_new(starter):
@@ -132,6 +134,14 @@ def test_the_true_pair_answers_as_the_target_alone(cache):
     session = Session(cache)
     session.load_target(model(TARGET), precision="fp32")
     assert_equal(session, model(DRAFT), PROMPTS, 48)
+    session.close()
+
+
+def test_auto_answers_the_true_target_as_it_does_alone(cache):
+    """With the 0.5B beside the lookups, int8."""
+    session = Session(cache)
+    session.load_target(model(TARGET), precision="int8")
+    assert_equal(session, "auto", PROMPTS[:3], 32, model(DRAFT))
     session.close()
 
 
