@@ -52,8 +52,8 @@ def test_a_hopeless_draft_costs_three_percent_at_most(right, step):
 
 
 @pytest.mark.parametrize("right", [0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
-def test_a_draft_is_within_four_percent_of_the_best_length_in_hindsight(right):
-    assert mean(rates(alone(right))) >= 0.96 * best_fixed(alone(right))
+def test_a_draft_is_within_three_percent_of_the_best_length_in_hindsight(right):
+    assert mean(rates(alone(right))) >= 0.97 * best_fixed(alone(right))
 
 
 @pytest.mark.parametrize("right", [0.5, 0.7, 0.9])
