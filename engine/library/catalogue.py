@@ -65,8 +65,11 @@ class Catalogue:
         self._targets = {key: row for row in table["targets"] for key in _keys(row)}
         self._drafts: list[Mapping[str, Any]] = table["drafts"]
 
-    def offers(self, target: ModelInfo, entries: Iterable[Entry]) -> list[Offer]:
-        """What the table has for `target` that is not among `entries`; none for one unknown."""
+    def offers(
+        self, target: ModelInfo, entries: Iterable[Entry], *, own_head: bool = False
+    ) -> list[Offer]:
+        """What the table has for `target` that is not among `entries`; none for one unknown.
+        `own_head`: what it brings itself is listed already."""
         known = self._known(target)
         if known is None:
             return []
@@ -80,7 +83,7 @@ class Catalogue:
         return [
             _offer(row)
             for row in fitting
-            if row["kind"] == BUILT_IN
+            if (row["kind"] == BUILT_IN and not own_head)
             or (row["repository"] != known["repository"] and not here.intersection(_keys(row)))
         ]
 
@@ -117,7 +120,7 @@ def verdict(
     return found, info
 
 
-OWN_HEAD = Reason("built_in", "Built in: cannot be used yet")
+OWN_HEAD = Reason("not_built_in", "Built in: but not in these files")
 UNKNOWN_SIZE = Reason("offer_size", "Unknown: its size is not known")
 
 

@@ -248,13 +248,14 @@ def test_every_row_is_shown_for_some_target():
     assert shown == {(row["repository"], row["kind"]) for row in TABLE["drafts"]}
 
 
-def test_what_a_target_brings_itself_is_named_though_the_target_is_here():
+def test_what_a_target_brings_itself_is_named_though_its_files_lack_it():
     target = local("MiMo 7B RL")
     (own,) = Catalogue(TABLE).offers(target, [entry("MiMo 7B RL")])
     assert own.kind == "mtp"
     verdict, info = catalogue.verdict(own, target, GUIDANCE)
     assert (verdict.level, info) == (Level.REFUSED, None)
-    assert verdict.reason.text == "Built in: cannot be used yet"
+    assert verdict.reason.text == "Built in: but not in these files"
+    assert Catalogue(TABLE).offers(target, [entry("MiMo 7B RL")], own_head=True) == []
 
 
 def test_an_offer_is_judged_by_size_and_its_download_guessed():
