@@ -51,7 +51,7 @@ class ComparingSession(ScriptedSession):
             raise error
         if choice == "auto":
             self.held.append(options["model"])
-        super().choose_draft(choice, **options)  # type: ignore[arg-type]
+        super().choose_draft(choice, **options)
 
     def reply(
         self,

@@ -163,7 +163,7 @@ def head_verdict(head: ModelInfo, target: ModelInfo, catalogue: Catalogue) -> Ve
     its own configuration."""
     path = resolve(head.path)
     name = catalogue.made_for(head) or _short(heads.made_for(path))
-    of = guidance.head_refusal(name)
+    of = heads.refusal(path, name)
     fault = guidance.drafting_refusal(target) or heads.fault(path, target)
     if fault is not None:
         return Verdict(Level.REFUSED, fault, of)

@@ -15,6 +15,7 @@ from engine import guidance
 from engine.api import Kind, ModelInfo
 from engine.errors import Reason
 from engine.guidance import Level, Verdict
+from engine.library import heads
 from engine.library.scan import Entry
 from engine.library.stores import BETWEEN
 
@@ -111,13 +112,23 @@ def verdict(
     if offer.kind == BUILT_IN:
         return Verdict(Level.REFUSED, OWN_HEAD), None
     if offer.kind not in WHOLE:
-        return Verdict(Level.REFUSED, guidance.head_refusal(target.name)), None
+        return _of_head(offer, target), None
     info = _guessed(offer, target)
     found = guidance.judge_pair(target, info, None, table)
     if offer.parameters is None and found.reason == guidance.UNKNOWN_SIZE:
         # There are no files yet that could state it.
         return replace(found, reason=UNKNOWN_SIZE), info
     return found, info
+
+
+def _of_head(offer: Offer, target: ModelInfo) -> Verdict:
+    """Whether its sizes are the target's is found from its files."""
+    refusal = guidance.drafting_refusal(target)
+    if refusal is None and offer.kind not in heads.READERS:
+        refusal = guidance.head_refusal(target.name, heads.FORMS.get(offer.kind))
+    if refusal is not None:
+        return Verdict(Level.REFUSED, refusal)
+    return Verdict(Level.GOOD, guidance.HEAD_FOR_THIS)
 
 
 OWN_HEAD = Reason("not_built_in", "Built in: but not in these files")
