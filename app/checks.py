@@ -239,6 +239,10 @@ class Engine:
         yield "chat template", self.template
         yield "plain answers", self.plain
         yield "answers with n-grams", lambda: self.drafted("ngram")
+        yield (
+            "answers with the other ways to draft",
+            lambda: self.drafted("suffix", "chain", "auto"),
+        )
         yield "answers with a draft model", lambda: self.drafted(self._model)
         yield "counting", self.count
 
@@ -274,17 +278,24 @@ class Engine:
         _require(all(self._plain.values()), "an answer is empty")
         return " and ".join(told)
 
-    def drafted(self, draft: str | Path) -> str:
+    def drafted(self, *drafts: str | Path) -> str:
         """The same tokens as without a draft, and counters that add up."""
-        self._session.choose_draft(draft)
         drafted = accepted = 0
-        for temperature, plain in self._plain.items():
-            ids, usage = self._answer(temperature)
-            same = next((i for i, (a, b) in enumerate(zip(ids, plain, strict=False)) if a != b), -1)
-            _require(ids == plain, f"other tokens at temperature {temperature:g}, from {same} on")
-            drafted, accepted = drafted + usage.drafted, accepted + usage.accepted
+        for draft in drafts:
+            self._session.choose_draft(draft)
+            for temperature in self._plain:
+                usage = self._compared(temperature)
+                drafted, accepted = drafted + usage.drafted, accepted + usage.accepted
         _require(accepted > 0, f"of {drafted} drafted tokens none was accepted")
         return f"equal to plain; {accepted} of {drafted} drafted tokens accepted"
+
+    def _compared(self, temperature: float) -> "Usage":
+        """The counters of an answer that is the same as without a draft, else CheckFailed."""
+        ids, usage = self._answer(temperature)
+        plain = self._plain[temperature]
+        same = next((i for i, (a, b) in enumerate(zip(ids, plain, strict=False)) if a != b), -1)
+        _require(ids == plain, f"other tokens at temperature {temperature:g}, from {same} on")
+        return usage
 
     def _answer(self, temperature: float) -> "tuple[tuple[int, ...], Usage]":
         """Its tokens and counters. Raises CheckFailed where those do not add up."""

@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app import bench, gpu_command, listing, settings_command
+from app import bench, forget_command, gpu_command, listing, settings_command
 from app.judging import automatic_draft
 from app.terminal import (
     DRAFTS,
@@ -88,6 +88,9 @@ def parser() -> argparse.ArgumentParser:
     settings_command.add_arguments(
         commands.add_parser("settings", help="what is set, or another value")
     )
+    forget_command.add_arguments(
+        commands.add_parser("forget", help="what drafts learned from chats, or of drafting")
+    )
     gpu_command.add_arguments(commands.add_parser("gpu", help="use the graphics card, or not"))
     doctor = commands.add_parser("doctor", help="what this machine and this program can do")
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
@@ -156,6 +159,7 @@ def run(arguments: argparse.Namespace) -> int:
         "get": _get,
         "export": _export,
         "settings": settings_command.carry_out,
+        "forget": forget_command.carry_out,
         "gpu": gpu_command.carry_out,
         "doctor": _doctor,
     }

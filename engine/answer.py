@@ -129,8 +129,8 @@ class Answer:
                 ids = new[: len(taken.lengths)]
                 stats = _cut(stats, len(new), len(ids))
                 self._count(stats)
-                pause = drafter.pause
-                notices = () if pause is None or pause.code in told else (pause,)
+                said = (drafter.pause, drafter.mismatch.reason)
+                notices = tuple(n for n in said if n is not None and n.code not in told)
                 told.update(notice.code for notice in notices)
                 yield self._chunk(taken, ids, stats, notices)
                 if self.finish is not None:

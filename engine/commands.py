@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from engine.api import Kind, ModelInfo
+from engine.api import ModelInfo
 from engine.errors import EngineError, Reason
 
 Peer = Literal["llama-server", "vLLM"]
@@ -56,16 +56,8 @@ METHODS: dict[Method, str] = {
     "assistant": "mtp",
     "pard": "draft_model",
 }
-HEADS: tuple[tuple[str, Method], ...] = (
-    ("dflash", "dflash"),
-    ("dspark", "dspark"),
-    ("p-eagle", "p-eagle"),
-    ("peagle", "p-eagle"),
-    ("eagle", "eagle3"),
-    ("assistant", "assistant"),
-    ("mtp", "mtp"),
-    ("pard", "pard"),
-)
+# What drafts without a file of its own.
+WITHOUT_FILE: tuple[Method, ...] = ("ngram", "suffix", "chain", "mtp", "auto")
 PARALLEL = ("p-eagle", "pard")
 
 
@@ -102,12 +94,9 @@ class Command:
         return " \\\n  ".join(map(shlex.join, self.groups))
 
 
-def method_of(draft: ModelInfo) -> Method:
-    """How a draft on disk drafts: a head by what its files call it."""
-    if draft.kind is not Kind.HEAD:
-        return "model"
-    named = f"{draft.architecture} {draft.name}".lower()
-    return next((method for word, method in HEADS if word in named), "eagle3")
+def method_of(choice: str) -> Method:
+    """How it is drafted where that is chosen by a word: "none" for any other."""
+    return next((method for method in WITHOUT_FILE if method == choice), "none")
 
 
 def command(peer: Peer, setting: Setting) -> Command:

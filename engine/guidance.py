@@ -108,9 +108,14 @@ NOT_WHOLE = {
 }
 
 
-def head_refusal(target: str | None) -> Reason:
-    """Why a head cannot draft; `target` names the model that it was made for, where that is
-    known."""
+def head_refusal(target: str | None, form: str | None = None) -> Reason:
+    """Why a head cannot draft; `target` names the model that it was made for, `form` its format,
+    where they are known."""
+    if form is not None:
+        if target is None:
+            return Reason("head_form", "{form} head: cannot be used yet", {"form": form})
+        text = "{form} head for {target}: cannot be used yet"
+        return Reason("head_form_of", text, {"form": form, "target": target})
     if target is None:
         return NOT_WHOLE[Kind.HEAD]
     return Reason("head_of", "Head for {target}: cannot be used yet", {"target": target})

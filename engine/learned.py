@@ -45,6 +45,13 @@ class Learned:
             write_rows(self._file, "learned", rows)
             self._stamp = stamp(self._file)
 
+    def clear(self) -> None:
+        """Forget all of it. Raises OSError where the file cannot be deleted."""
+        self._states = {}
+        if self._file is not None:
+            self._file.unlink(missing_ok=True)
+            self._stamp = stamp(self._file)
+
     def _refresh(self) -> None:
         if self._file is not None and (now := stamp(self._file)) != self._stamp:
             self._stamp, self._states = now, _read(self._file)

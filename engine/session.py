@@ -4,6 +4,7 @@ Owns the target and the drafter, and what their caches hold. Knows no window and
 models' own.
 """
 
+import contextlib
 import logging
 import traceback
 from bisect import bisect_left
@@ -35,7 +36,7 @@ from engine.drafters.block import BlockDrafter
 from engine.drafters.head import HeadDrafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.drafters.translated import TranslatedDrafter
-from engine.errors import Cancelled, DraftRefused, LoadError
+from engine.errors import Cancelled, DraftRefused, LoadError, heed
 from engine.fit import Pair
 from engine.heads.dflash import DFlashHead
 from engine.heads.opening import open_head, open_mtp
@@ -171,9 +172,9 @@ class Session:
         wanted = precision or self.target.loaded.precision
         path = model if choice == AUTO else None if drafters or choice == MTP else Path(choice)
         if choice == MTP:
-            drafters.append(own_drafter(self.target, wanted))
+            drafters.append(own_drafter(self.target, wanted, progress, stopped))
         elif path is not None and inspect(path).kind is Kind.HEAD:
-            drafters.append(head_drafter(self.target, path, wanted))
+            drafters.append(head_drafter(self.target, path, wanted, progress, stopped))
         elif path is not None:
             drafters.append(self._load_draft(path, precision, progress, stopped))
         self.use(*drafters)
@@ -411,21 +412,45 @@ def check_pair(target: ModelInfo, draft: ModelInfo) -> tuple[Vocabulary, Vocabul
     return read_vocabulary(target.path), read_vocabulary(draft.path)
 
 
-def head_drafter(target: LoadedModel, path: Path, precision: Precision) -> Drafter:
+def head_drafter(
+    target: LoadedModel,
+    path: Path,
+    precision: Precision,
+    progress: Report = _unheard,
+    stopped: Stopped = _never,
+) -> Drafter:
     """What drafts for `target` with the head at `path`. Raises DraftRefused where it does not
-    belong to it, and what reading it raises."""
-    with failures_named(inspect(path).name):
+    belong to it, what reading it raises, and Cancelled."""
+    with failures_named(inspect(path).name), _told(inspect(path).parameters, progress, stopped):
         head = open_head(path, target.model, target.loaded.info, precision)
     device = target.model.device
     return BlockDrafter(head, device) if isinstance(head, DFlashHead) else HeadDrafter(head, device)
 
 
-def own_drafter(target: LoadedModel, precision: Precision) -> Drafter:
-    """What drafts for `target` with the head in its own files. Raises DraftRefused without one."""
+def own_drafter(
+    target: LoadedModel,
+    precision: Precision,
+    progress: Report = _unheard,
+    stopped: Stopped = _never,
+) -> Drafter:
+    """What drafts for `target` with the head in its own files. Raises DraftRefused without one, and
+    Cancelled."""
     info = target.loaded.info
-    with failures_named(info.name):
+    with failures_named(info.name), _told(None, progress, stopped):
         head = open_mtp(target.model, info, precision)
     return HeadDrafter(head, target.model.device)
+
+
+@contextlib.contextmanager
+def _told(parameters: int | None, progress: Report, stopped: Stopped) -> Iterator[None]:
+    """That a head is read, and that it was; one that is not wanted any more is not taken. Raises
+    Cancelled."""
+    total = parameters or 1
+    heed(stopped)
+    progress(Progress("weights", 0, total, "parameters"))
+    yield
+    heed(stopped)
+    progress(Progress("weights", total, total, "parameters"))
 
 
 def drafter_of(

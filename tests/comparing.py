@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import resources
 from engine.api import Chunk, Drafting, Finish, Message, RoundStats, Sampling, Usage
@@ -44,14 +45,14 @@ class ComparingSession(ScriptedSession):
         """The draft that was chosen last."""
         return str(self.choices[-1]) if self.choices else "none"
 
-    def choose_draft(self, choice: str | Path, **options: object) -> None:
+    def choose_draft(self, choice: str | Path, **options: Any) -> None:
         error = self.broken.get(str(choice))
         if error is not None:
             self.choices.append("none")
             raise error
         if choice == "auto":
             self.held.append(options["model"])
-        super().choose_draft(choice, **options)  # type: ignore[arg-type]
+        super().choose_draft(choice, **options)
 
     def reply(
         self,

@@ -125,6 +125,7 @@ class FakeShelf:
         self.refused: Reason | None = None
         self.gettable: list[Gettable] = []
         self.measured: dict[str, Measurement] = {}
+        self.own_head: Verdict | None = None
         self.trials: list[Trial] = []
         self.looks = 0
         self._listed = list(self.found)
@@ -156,7 +157,7 @@ class FakeShelf:
             key: replace(value, plain=None if key == "none" else rate)
             for key, value in self.measured.items()
         }
-        return Known(running, found)
+        return Known(running, found, own_head=self.own_head)
 
     def judge(self, target: Entry, draft: Entry, stopped: Callable[[], bool]) -> Judgement:
         return Judgement(target.path, draft.path, VERDICTS[draft.path])

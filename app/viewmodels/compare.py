@@ -27,13 +27,14 @@ from app.viewmodels.rows import Row as Draft
 from app.viewmodels.shelf import Trial
 from app.worker import Worker
 from engine import commands
-from engine.api import Drafting, Loaded, Precision, Progress, Sampling
+from engine.api import Drafting, Kind, Loaded, ModelInfo, Precision, Progress, Sampling
 from engine.bench.asking import Heat, Manner
 from engine.bench.prompts import Prompts, built_in, read_prompts
 from engine.bench.report import Report, Row, rows_of
 from engine.bench.runs import AUTO, Run, Way
 from engine.commands import Method, Peer, Setting
 from engine.errors import EngineError, Reason
+from engine.library import heads
 from engine.library.inspect import repository_of
 
 MOST = 24  # prompts of a file
@@ -360,11 +361,7 @@ class Compare(QObject):
         if target is None:
             raise EngineError("no_target", "No model is loaded.")
         draft = models.info_of(key)
-        method: Method = "none"
-        if draft is not None:
-            method = commands.method_of(draft)
-        elif key in commands.LENGTHS or key in commands.TYPES or key == "auto":
-            method = key  # type: ignore[assignment]
+        method = commands.method_of(key) if draft is None else _method(draft)
         whole = [info for info in (target.info, draft) if info is not None]
         hub = [repository_of(i.path) if i.format == "safetensors" else None for i in whole]
         return Setting(
@@ -452,6 +449,16 @@ class Compare(QObject):
         ways = 1 + sum(d.key != NONE and self._is_ticked(d) for d in self._drafts())
         answers = sum(map(len, self.prompts.asked)) * ways * self.repeat
         return words.duration(answers * self.length / speed)
+
+
+def _method(draft: ModelInfo) -> Method:
+    """How a draft on disk drafts. Raises EngineError where that is not known."""
+    if draft.kind is not Kind.HEAD:
+        return "model"
+    found = heads.kind_of(draft.path)
+    if found is None:
+        raise EngineError("head_unknown", "It is not known how {name} drafts.", name=draft.name)
+    return found
 
 
 def _write(file: Path, data: bytes) -> Path:

@@ -131,7 +131,12 @@ class Library(QObject):
     def _finished(self, job: Job, result: object) -> None:
         match job, result:
             case Job.JUDGE, Known() if result.running == self._running:
-                self.known = replace(self.known, measured=result.found, predicted=result.predicted)
+                self.known = replace(
+                    self.known,
+                    measured=result.found,
+                    predicted=result.predicted,
+                    own_head=result.own_head,
+                )
             case Job.JUDGE, Judgement() if str(result.target) == self._key:
                 verdicts = {**self.known.verdicts, result.draft: result.verdict}
                 self.known = replace(self.known, verdicts=verdicts)

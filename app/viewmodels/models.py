@@ -256,6 +256,7 @@ class Models(QObject):
             NGRAM: self.tr("repeats"),
             measured.SUFFIX: self.tr("past answers"),
             measured.CHAIN: self.tr("all chats"),
+            measured.MTP: self.tr("own head"),
         }
         return short.get(self.draft) or self.name_of(self.draft)
 

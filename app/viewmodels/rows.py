@@ -17,7 +17,7 @@ from engine.fit import Fit, Word
 from engine.guidance import TRANSLATED, Level, Verdict
 from engine.library.candidates import Candidate, automatic
 from engine.library.scan import Entry
-from engine.measured import AUTO, CHAIN, LOOKUPS, NGRAM, NONE, SUFFIX, Measurement
+from engine.measured import AUTO, CHAIN, LOOKUPS, MTP, NGRAM, NONE, SUFFIX, Measurement
 
 UNFINISHED = "download_unfinished"
 LONGEST_WORD = 40  # characters before a colon that still are a word; behind it a sentence goes on
@@ -68,7 +68,8 @@ class Drafts:
     """What is known of the drafts for the running target, by the path of a model or of a
     `measured` one of `WITHOUT_MODEL`; `fits` has offers too, by their repository.
 
-    `chosen` and `loading` are keys of rows; `refusal` says why nothing can draft.
+    `chosen` and `loading` are keys of rows; `refusal` says why nothing can draft. `own_head` is
+    the verdict on the target's own, None where it has none.
     """
 
     entries: Sequence[Entry]
@@ -80,6 +81,7 @@ class Drafts:
     predicted: Mapping[str, float] = field(default_factory=dict)
     fits: Mapping[str, Fit] = field(default_factory=dict)
     offers: Sequence[Gettable] = ()
+    own_head: Verdict | None = None
 
 
 def _tr(text: str) -> str:
@@ -115,12 +117,14 @@ def target_rows(entries: Sequence[Entry], chosen: str) -> tuple[Row, ...]:
 
 
 def draft_rows(known: Drafts) -> tuple[Row, ...]:
-    """Auto, none, repeats, the usable models by measured speed, those that are translated, what
-    could be fetched, and below them what cannot draft with the reason."""
+    """Auto, none, repeats, the target's own head, the usable models by measured speed, those that
+    are translated, what could be fetched, and below them what cannot draft with the reason."""
     models = [_draft_row(e, known) for e in sorted(known.entries, key=lambda e: _rank(e, known))]
-    offers = [_offer_row(g, known) for g in known.offers if known.refusal is None]
+    own = [] if known.own_head is None else [_own_head_row(known.own_head, known)]
+    listed = [g for g in known.offers if not own or g.offer.kind != MTP]
+    offers = [_offer_row(g, known) for g in listed if known.refusal is None]
     repeats = [_repeats_row(key, known) for key in LOOKUPS]
-    rows = [_auto_row(known), _plain_row(known), *repeats, *models]
+    rows = [_auto_row(known), _plain_row(known), *repeats, *own, *models]
     other = {str(path) for path, verdict in known.verdicts.items() if verdict.translated}
     usable = [row for row in rows if row.tone != "refused"]
     fit = [row for row in usable if row.key not in other]
@@ -177,6 +181,13 @@ def _repeats_row(key: str, known: Drafts) -> Row:
         ),
     }[key]
     return _built_in(key, name, about, known)
+
+
+def _own_head_row(verdict: Verdict, known: Drafts) -> Row:
+    name = _tr("Own head (MTP)")
+    if verdict.level is Level.REFUSED:
+        return _refused(MTP, name, verdict.reason)
+    return _built_in(MTP, name, _tr("Trained with the model, in its own files"), known)
 
 
 def _built_in(key: str, name: str, about: str, known: Drafts) -> Row:

@@ -19,7 +19,7 @@ from engine.api import Kind, ModelInfo, Precision, Progress
 from engine.errors import Cancelled, EngineError, Reason
 from engine.guidance import Level, Verdict
 from engine.learned import Learned
-from engine.library import catalogue, scan, starter, watch
+from engine.library import catalogue, own_head, scan, starter, watch
 from engine.library.candidates import head_verdict, predicted, setup
 from engine.library.catalogue import Catalogue
 from engine.library.index import Index
@@ -91,11 +91,13 @@ class Trial:
 @dataclass(frozen=True)
 class Known:
     """What was measured here of a running target's drafts, by their key; of those that were not,
-    how many times plain they are predicted to make."""
+    how many times plain they are predicted to make. `own_head`: whether the target's own can draft;
+    None: it has none."""
 
     running: Running
     found: Mapping[str, Measurement]
     predicted: Mapping[str, float] = field(default_factory=dict)
+    own_head: Verdict | None = None
 
 
 def guidance_table() -> Mapping[str, Any]:
@@ -196,7 +198,13 @@ class Shelf:
         of = {key: self._measured.of(running.setup(key)) for key in running.drafts}
         found = {key: one for key, one in of.items() if one is not None}
         times = {key: self._predicted(running, key) for key in running.drafts if key not in found}
-        return Known(running, found, {key: one for key, one in times.items() if one is not None})
+        predicted = {key: one for key, one in times.items() if one is not None}
+        return Known(running, found, predicted, self._own_head(running.target))
+
+    def _own_head(self, target: Path) -> Verdict | None:
+        with contextlib.suppress(EngineError):  # its files may be gone by now
+            return own_head.judge(self._index.info(target))
+        return None
 
     def _predicted(self, running: Running, key: str) -> float | None:
         ratio = None

@@ -8,6 +8,7 @@ from engine.controller import Automatic, Offer
 from engine.drafters.base import Drafter, Lookup
 from engine.drafters.careful import CarefulDrafter
 from engine.errors import Reason
+from engine.mismatch import Mismatch
 from engine.sampling import Policy
 from engine.states import Listener
 from engine.verify import Draft
@@ -35,6 +36,7 @@ class Auto:
     def __init__(self, drafters: Sequence[Drafter]) -> None:
         self._drafters = {drafter.name: CarefulDrafter(drafter) for drafter in drafters}
         self._lookups = [d.name for d in drafters if isinstance(d, Lookup)]
+        self.mismatch = Mismatch(d.name for d in drafters if not isinstance(d, Lookup))
         self.automatic = Automatic({d.name: d.default_length for d in drafters})
         self.default_length = max((d.default_length for d in drafters), default=0)
         self._read = dict.fromkeys(self._drafters, 0)
@@ -84,6 +86,7 @@ class Auto:
     def observe(self, stats: RoundStats) -> None:
         """Take in what became of a round."""
         self.automatic.observe(stats)
+        self.mismatch.observe(stats)
 
     def settle(self, length: int) -> None:
         for drafter in self._drafters.values():
@@ -92,6 +95,7 @@ class Auto:
     def reset(self) -> None:
         for drafter in self._drafters.values():
             drafter.reset()
+        self.mismatch.forget()
         self._found.clear()
 
     def _look_up(self, name: str, tokens: Sequence[int], limit: int, policy: Policy) -> Draft:

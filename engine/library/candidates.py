@@ -14,12 +14,12 @@ from engine.errors import EngineError, Unsupported
 from engine.fit import USUAL_CONTEXT, Fit, Pair, Room
 from engine.guidance import Level, Verdict
 from engine.learned import Learned
-from engine.library import catalogue, formats, heads
+from engine.library import catalogue, formats, heads, own_head
 from engine.library.catalogue import Catalogue, Offer
 from engine.library.index import Index, identity
 from engine.library.inspect import is_same, resolve
 from engine.library.scan import Entry
-from engine.measured import NONE, Measured, Measurement, Setup
+from engine.measured import MTP, NONE, Measured, Measurement, Setup
 from engine.placement import judge_over
 
 LONGEST_NAME = 100
@@ -41,7 +41,8 @@ class Terms:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model, head or adapter as a draft. `path` None: it would have to be fetched.
+    """A model, head or adapter as a draft, or the target's own head: that lies where the target
+    does. `path` None: it would have to be fetched.
 
     `ratio` is how many times smaller than the target it is, None where a size is not known or it
     is refused; `fit` of the two together, None where it is refused; `measured` None where it was
@@ -62,10 +63,10 @@ class Candidate:
 def candidates(
     target: Path, entries: Iterable[Entry], index: Index, terms: Terms
 ) -> list[Candidate]:
-    """All `entries` but the target itself, and then what the catalogue has; both with those first
-    that can draft, untranslated ones before others, by measured speed, advice and size. Raises
-    what `inspect` and `read_vocabulary` raise of the target, and Unsupported for one that is no
-    whole model or cannot run here.
+    """The target's own head, all `entries` but the target itself, and then what the catalogue has;
+    both with those first that can draft, untranslated ones before others, by measured speed, advice
+    and size. Raises what `inspect` and `read_vocabulary` raise of the target, and Unsupported for
+    one that is no whole model or cannot run here.
     """
     entries = list(entries)
     info = index.info(target)
@@ -73,8 +74,24 @@ def candidates(
     index.fingerprint(target)
     others = [e for e in entries if not is_same(e.path, target)]
     here = [candidate(info, entry, index, terms) for entry in others]
-    there = [_offered(o, info, terms) for o in terms.catalogue.offers(info, entries)]
-    return [*sorted(here, key=_rank), *sorted(there, key=_rank)]
+    own = _own_head(info, terms)
+    offers = terms.catalogue.offers(info, entries, own_head=bool(own))
+    there = [_offered(offer, info, terms) for offer in offers]
+    return [*sorted([*own, *here], key=_rank), *sorted(there, key=_rank)]
+
+
+def _own_head(target: ModelInfo, terms: Terms) -> list[Candidate]:
+    """The head in the target's own files, where it has one."""
+    advice = own_head.judge(target)
+    if advice is None:
+        return []
+    pair = setup(target.path, MTP, terms.precision, None, terms.rooms[0].device)
+    found = terms.measured.of(pair)
+    said = advice if found is None else measured.verdict(advice, found)
+    tried = found is not None and found.times_plain is not None
+    times = None if tried or said.level is Level.REFUSED else predicted(pair, terms.learned, None)
+    named = own_head.NAME, target.path, MTP
+    return [Candidate(*named, said, measured=found, predicted=times)]
 
 
 def _require_target(info: ModelInfo) -> None:
@@ -146,7 +163,7 @@ def head_verdict(head: ModelInfo, target: ModelInfo, catalogue: Catalogue) -> Ve
     its own configuration."""
     path = resolve(head.path)
     name = catalogue.made_for(head) or _short(heads.made_for(path))
-    of = guidance.head_refusal(name)
+    of = heads.refusal(path, name)
     fault = guidance.drafting_refusal(target) or heads.fault(path, target)
     if fault is not None:
         return Verdict(Level.REFUSED, fault, of)

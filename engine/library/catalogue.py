@@ -15,6 +15,7 @@ from engine import guidance
 from engine.api import Kind, ModelInfo
 from engine.errors import Reason
 from engine.guidance import Level, Verdict
+from engine.library import heads
 from engine.library.scan import Entry
 from engine.library.stores import BETWEEN
 
@@ -65,8 +66,11 @@ class Catalogue:
         self._targets = {key: row for row in table["targets"] for key in _keys(row)}
         self._drafts: list[Mapping[str, Any]] = table["drafts"]
 
-    def offers(self, target: ModelInfo, entries: Iterable[Entry]) -> list[Offer]:
-        """What the table has for `target` that is not among `entries`; none for one unknown."""
+    def offers(
+        self, target: ModelInfo, entries: Iterable[Entry], *, own_head: bool = False
+    ) -> list[Offer]:
+        """What the table has for `target` that is not among `entries`; none for one unknown.
+        `own_head`: what it brings itself is listed already."""
         known = self._known(target)
         if known is None:
             return []
@@ -80,7 +84,7 @@ class Catalogue:
         return [
             _offer(row)
             for row in fitting
-            if row["kind"] == BUILT_IN
+            if (row["kind"] == BUILT_IN and not own_head)
             or (row["repository"] != known["repository"] and not here.intersection(_keys(row)))
         ]
 
@@ -108,7 +112,7 @@ def verdict(
     if offer.kind == BUILT_IN:
         return Verdict(Level.REFUSED, OWN_HEAD), None
     if offer.kind not in WHOLE:
-        return Verdict(Level.REFUSED, guidance.head_refusal(target.name)), None
+        return _of_head(offer, target), None
     info = _guessed(offer, target)
     found = guidance.judge_pair(target, info, None, table)
     if offer.parameters is None and found.reason == guidance.UNKNOWN_SIZE:
@@ -117,7 +121,17 @@ def verdict(
     return found, info
 
 
-OWN_HEAD = Reason("built_in", "Built in: cannot be used yet")
+def _of_head(offer: Offer, target: ModelInfo) -> Verdict:
+    """Whether its sizes are the target's is found from its files."""
+    refusal = guidance.drafting_refusal(target)
+    if refusal is None and offer.kind not in heads.READERS:
+        refusal = guidance.head_refusal(target.name, heads.FORMS.get(offer.kind))
+    if refusal is not None:
+        return Verdict(Level.REFUSED, refusal)
+    return Verdict(Level.GOOD, guidance.HEAD_FOR_THIS)
+
+
+OWN_HEAD = Reason("not_built_in", "Built in: but not in these files")
 UNKNOWN_SIZE = Reason("offer_size", "Unknown: its size is not known")
 
 

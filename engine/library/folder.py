@@ -19,7 +19,7 @@ from engine.library import caches, files, formats, safetensors, sizes
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 UNFINISHED = (".incomplete", ".partial")
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-ADAPTER = "adapter_config.json"
+CONFIG, ADAPTER = "config.json", "adapter_config.json"
 README_LIMIT = 2**16  # bytes; the front matter stands first
 LARGEST = 2**31
 ATTENTION = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal")
@@ -80,20 +80,25 @@ def describe(folder: Path, name: str) -> ModelInfo:
 
 def refuse_code(folder: Path) -> None:
     """Raises Unsafe when a configuration names code of its own, or files to load instead."""
-    for file in ("config.json", "tokenizer_config.json"):
+    for file in (CONFIG, "tokenizer_config.json"):
         if not files.present(folder / file):
             continue
         refuse_config(file, files.read_json(folder / file))
 
 
 def refuse_config(file: str, config: Mapping[str, Any]) -> None:
-    """Raises Unsafe when the configuration in `file` names code, or files to load instead."""
+    """Raises Unsafe when the configuration in `file` names code, or files to load instead.
+
+    A head's code is let be: nobody here would run it, the networks of heads being our own.
+    """
+    named = str(config.get("model_type") or "")
+    head = file == CONFIG and families.kind_of(named, config) is Kind.HEAD
     for part in (config, *(value for value in config.values() if isinstance(value, dict))):
-        _refuse_part(file, part)
+        _refuse_part(file, part, head=head)
 
 
-def _refuse_part(file: str, config: Mapping[str, Any]) -> None:
-    if config.get("auto_map"):
+def _refuse_part(file: str, config: Mapping[str, Any], *, head: bool) -> None:
+    if config.get("auto_map") and not head:
         raise Unsafe(
             "custom_code",
             "{file} asks for custom code to be run: {code}. "

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from engine import guidance
+from engine import families, guidance
 from engine.api import ModelInfo
+from engine.commands import Method
 from engine.errors import DraftRefused, EngineError, Reason
 from engine.library import dflash, eagle3, files, folder, gguf
 from engine.library.dflash import DFlash
@@ -18,6 +19,25 @@ from engine.library.inspect import resolve
 
 Read = Callable[[Mapping[str, Any], Tensors, ModelInfo], Eagle3 | DFlash]
 NESTED = ("transformer_layer_config", "eagle_config")
+# What each published format is called, and those of which heads are read.
+FORMS: Mapping[str, str] = {
+    "eagle3": "EAGLE-3",
+    "p-eagle": "P-EAGLE",
+    "dflash": "DFlash",
+    "dspark": "DSpark",
+    "mtp": "MTP",
+    "assistant": "Gemma 4 assistant",
+}
+READERS: Mapping[str, Read] = {"eagle3": eagle3.read, "dflash": dflash.read}
+STATED: Mapping[str, Method] = {
+    "eagle3": "eagle3",
+    "peagle": "p-eagle",
+    "dflash": "dflash",
+    "dspark": "dspark",
+    "mtp": "mtp",
+}
+# Only in heads whose guesses are made side by side: they stand for what the target has not said.
+MASKED = "mask_hidden"
 
 
 def fault(head: Path, target: ModelInfo) -> Reason | None:
@@ -42,18 +62,58 @@ def fault(head: Path, target: ModelInfo) -> Reason | None:
 
 def is_known(head: Path) -> bool:
     """Whether the head is of a kind that can be used at all."""
+    return files.is_folder(head) and kind_of(head) in READERS
+
+
+def kind_of(head: Path) -> Method | None:
+    """How the head in a folder or GGUF file drafts, by what it says of itself; None: not known."""
+    head = resolve(head)
     try:
+        if not files.is_folder(head):
+            stated = gguf.read_header(head, arrays={}).metadata.get("general.architecture")
+            return _named(str(stated))
         config, tensors = _opened(head)
     except EngineError:
-        return False
-    return _reader(config, tensors) is not None
+        return None
+    return _kind(config, tensors)
+
+
+def refusal(head: Path, target: str | None) -> Reason:
+    """That heads of its format cannot be used; `target` names the model that it was made for."""
+    kind = kind_of(head)
+    form = None if kind is None else FORMS.get(kind)
+    if form is not None and not files.is_folder(resolve(head)):
+        form = f"{form} (GGUF)"
+    return guidance.head_refusal(target, form)
+
+
+def _kind(config: Mapping[str, Any], tensors: Tensors) -> Method | None:
+    stated = config.get("speculators_model_type")
+    if stated is not None:
+        return STATED.get(str(stated))
+    if dflash.is_dflash(config):
+        return "dflash"
+    if "pard_token" in config or any(name.endswith(MASKED) for name in tensors):
+        return "p-eagle"
+    if eagle3.is_eagle3(config, frozenset(tensors)):
+        return "eagle3"
+    classes = families.names(config.get("architectures"))
+    return _named(" ".join((str(config.get("model_type")), *classes)))
+
+
+def _named(text: str) -> Method | None:
+    """By a name that only one kind bears, of an architecture or a class."""
+    plain = text.lower().replace("_", "").replace("-", "")
+    return next((kind for word, kind in (*STATED.items(), ASSISTANT) if word in plain), None)
+
+
+ASSISTANT: tuple[str, Method] = ("gemma4assistant", "assistant")
 
 
 def _reader(config: Mapping[str, Any], tensors: Tensors) -> Read | None:
     """Who reads heads of this kind; None where nobody does."""
-    if dflash.is_dflash(config):
-        return dflash.read
-    return eagle3.read if eagle3.is_eagle3(config, frozenset(tensors)) else None
+    kind = _kind(config, tensors)
+    return None if kind is None else READERS.get(kind)
 
 
 def read(head: Path, target: ModelInfo) -> Eagle3 | DFlash:
@@ -66,7 +126,7 @@ def read(head: Path, target: ModelInfo) -> Eagle3 | DFlash:
     config, tensors = _opened(head)
     reader = _reader(config, tensors)
     if reader is None:
-        reason = guidance.head_refusal(made_for(head))
+        reason = refusal(head, made_for(head))
         raise DraftRefused(reason.code, reason.template, **reason.values)
     return reader(config, tensors, target)
 

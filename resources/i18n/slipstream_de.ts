@@ -1200,6 +1200,10 @@
         <translation>alle Chats</translation>
     </message>
     <message>
+        <source>own head</source>
+        <translation>eigener Kopf</translation>
+    </message>
+    <message>
         <source>Preparing the tokenizer (once per model)</source>
         <translation>Tokenizer wird vorbereitet (einmal je Modell)</translation>
     </message>
@@ -2747,6 +2751,14 @@
     <message>
         <source>Copies long passages of this and other chats</source>
         <translation>Schreibt lange Stellen aus diesem und anderen Chats ab</translation>
+    </message>
+    <message>
+        <source>Own head (MTP)</source>
+        <translation>Eigener Kopf (MTP)</translation>
+    </message>
+    <message>
+        <source>Trained with the model, in its own files</source>
+        <translation>Mit dem Modell trainiert, in dessen Dateien</translation>
     </message>
     <message>
         <source>Loading</source>

@@ -14,7 +14,8 @@ from app.widgets.common import unbroken
 from engine.api import Usage
 from engine.errors import Reason
 from engine.fit import GIB, Room
-from engine.guidance import Level
+from engine.guidance import Level, Verdict
+from engine.library import own_head
 from engine.library.index import Index
 from engine.library.scan import Entry
 from tests.app.test_rows import measurement, offer
@@ -107,6 +108,20 @@ def test_auto_brings_the_best_model_that_fits(qtbot, judged):
     program.models.choose_draft("ngram")
     qtbot.waitUntil(lambda: program.models.draft == "ngram")
     assert session.held_by_auto is None
+
+
+def test_the_targets_own_head_is_chosen_and_kept(qtbot, judged):
+    session, shelf = Sized(), shelf_of()
+    shelf.own_head = Verdict(Level.GOOD, own_head.GOOD)
+    program = judged(session, shelf)
+    assert row(program, "mtp").name == "Own head (MTP)"
+    assert row(program, "mtp").usable
+    program.models.choose_draft("mtp")
+    qtbot.waitUntil(lambda: program.models.draft == "mtp")
+    assert session.choices[-1] == "mtp"
+    assert row(program, "mtp").checked
+    assert program.models.draft_name == "own head"
+    assert program.models.settings.drafts[program.models.target_key] == "mtp"
 
 
 def test_auto_goes_without_a_model_where_none_fits(qtbot, judged):

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from app import paths
 from app.__main__ import main
@@ -109,6 +111,20 @@ def test_drafts_lists_who_can_and_who_cannot_with_a_reason(library, capsys):
     table = said(capsys, "drafts", library / "target", "--models", library)
     order = ("twin", "Foreign", "Cannot draft for this target", "lora")
     assert [table.index(name) for name in order] == sorted(map(table.index, order))
+
+
+def test_drafts_lists_the_targets_own_head(tmp_path, capsys):
+    write_model(tmp_path / "m")
+    state = load_file(tmp_path / "m" / "model.safetensors")
+    at, width = "model.mtp_layers.0.", state["model.norm.weight"].shape[0]
+    for name in ("token_layernorm", "hidden_layernorm", "final_layernorm"):
+        state[f"{at}{name}.weight"] = torch.ones(width)
+    state[f"{at}input_proj.weight"] = torch.zeros(width, 2 * width)
+    save_file(state, tmp_path / "m" / "model.safetensors", metadata={"format": "pt"})
+    row = told(capsys, "drafts", tmp_path / "m")[0]
+    assert (row["name"], row["kind"], row["path"]) == ("Own head (MTP)", "mtp", str(tmp_path / "m"))
+    assert (row["compatible"], row["advice"]) == (True, "good")
+    assert "to get" not in said(capsys, "drafts", tmp_path / "m")
 
 
 def try_out(library, rate, *, plain=None):

@@ -10,6 +10,7 @@ from app.viewmodels.shelf import Gettable
 from engine.errors import Reason
 from engine.fit import GIB, Fit, Pair, Room, judge
 from engine.guidance import Level, Verdict
+from engine.library import own_head
 from engine.library.catalogue import Offer
 from engine.library.scan import Entry
 from engine.measured import LOOKUPS, Measurement
@@ -42,6 +43,18 @@ def shown(**known) -> dict[str, Row]:
 def headings(**known) -> list[str]:
     rows = draft_rows(Drafts(**{"entries": entries(), "chosen": "none", **known}))
     return [row.key or row.name for row in rows]
+
+
+def test_the_targets_own_head_has_a_row_where_it_has_one():
+    assert "mtp" not in shown()
+    able = Verdict(Level.GOOD, own_head.GOOD)
+    row = shown(own_head=able, chosen="mtp")["mtp"]
+    assert (row.name, row.usable, row.checked) == ("Own head (MTP)", True, True)
+    tried = shown(own_head=able, measured={"mtp": measurement(82.4)})["mtp"]
+    assert (tried.word, tried.detail) == ("Good:", "1.7 times plain, 74 % accepted")
+    refused = shown(own_head=Verdict(Level.REFUSED, own_head.IN_GGUF))["mtp"]
+    assert (refused.usable, refused.word) == (False, "Built in:")
+    assert refused.detail == "cannot be read out of GGUF files yet"
 
 
 @pytest.mark.parametrize(

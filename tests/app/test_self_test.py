@@ -12,6 +12,7 @@ import pytest
 from app import checks, self_test, window_checks
 from app.checks import CheckFailed, Engine
 from engine.api import Chunk, RoundStats, Usage
+from engine.measured import AUTO, CHAIN, NGRAM, SUFFIX
 from tests import self_tests
 
 TOP = Path(__file__).parents[2]
@@ -173,6 +174,28 @@ def test_a_draft_that_changes_or_miscounts_is_found_out(session, said, tmp_path)
     engine._session = session
     with pytest.raises(CheckFailed, match=said):
         engine.drafted("ngram")
+
+
+def test_each_of_several_ways_to_draft_is_compared(tmp_path):
+    engine = Engine(tmp_path)
+    engine._plain = {0.0: (1, 2), 0.8: (1, 2)}
+    engine._session = session = Answering()
+    chosen = []
+    session.choose_draft = chosen.append
+    assert "6 of 12 drafted" in engine.drafted("suffix", "chain", "auto")
+    assert chosen == ["suffix", "chain", "auto"]
+    session._chunks = Answering(ids=(1, 3))._chunks
+    with pytest.raises(CheckFailed, match="other tokens"):
+        engine.drafted("suffix", "auto")
+
+
+def test_every_way_to_draft_without_a_model_is_checked(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(Engine, "drafted", lambda self, *drafts: asked.extend(drafts) or "")
+    for name, check in Engine(tmp_path).every():
+        if name.startswith("answers"):
+            check()
+    assert {*asked} == {NGRAM, SUFFIX, CHAIN, AUTO, tmp_path}
 
 
 def test_the_network_is_watched_and_this_computer_left_out():

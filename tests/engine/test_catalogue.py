@@ -9,7 +9,7 @@ import pytest
 
 import resources
 from engine.api import ModelInfo
-from engine.guidance import Level
+from engine.guidance import HEAD_FOR_THIS, RECURRENT_TARGET, Level
 from engine.library import catalogue
 from engine.library.catalogue import Catalogue
 from engine.library.scan import Entry
@@ -248,13 +248,14 @@ def test_every_row_is_shown_for_some_target():
     assert shown == {(row["repository"], row["kind"]) for row in TABLE["drafts"]}
 
 
-def test_what_a_target_brings_itself_is_named_though_the_target_is_here():
+def test_what_a_target_brings_itself_is_named_though_its_files_lack_it():
     target = local("MiMo 7B RL")
     (own,) = Catalogue(TABLE).offers(target, [entry("MiMo 7B RL")])
     assert own.kind == "mtp"
     verdict, info = catalogue.verdict(own, target, GUIDANCE)
     assert (verdict.level, info) == (Level.REFUSED, None)
-    assert verdict.reason.text == "Built in: cannot be used yet"
+    assert verdict.reason.text == "Built in: but not in these files"
+    assert Catalogue(TABLE).offers(target, [entry("MiMo 7B RL")], own_head=True) == []
 
 
 def test_an_offer_is_judged_by_size_and_its_download_guessed():
@@ -267,21 +268,28 @@ def test_an_offer_is_judged_by_size_and_its_download_guessed():
     assert small.size == 2 * small.parameters
 
 
-def test_a_head_is_named_and_not_offered_as_usable():
-    target = next(
-        r for r in TABLE["targets"] if any(r["repository"] in d["for"] for d in TABLE["drafts"])
-    )
-    info = local(target["name"])
+def test_heads_that_are_read_are_offered_and_others_say_their_format():
+    info = local("Qwen3 8B")
     offers = [o for o in Catalogue(TABLE).offers(info, []) if o.targets]
-    assert offers
+    seen = {}
     for offer in offers:
         verdict, model = catalogue.verdict(offer, info, GUIDANCE)
-        assert verdict.level is Level.REFUSED
-        assert (
-            offer.kind == "mtp"
-            or verdict.reason.text == f"Head for {target['name']}: cannot be used yet"
-        )
         assert model is None
+        if offer.kind in ("eagle3", "dflash"):
+            assert (verdict.level, verdict.reason) == (Level.GOOD, HEAD_FOR_THIS)
+        else:
+            assert verdict.level is Level.REFUSED
+        seen[offer.kind] = verdict.reason.text
+    assert seen["p-eagle"] == f"P-EAGLE head for {info.name}: cannot be used yet"
+
+
+def test_a_head_for_a_target_that_cannot_be_drafted_for_is_not_offered():
+    info = local("Qwen3 8B")
+    recurrent = replace(info, recurrent=True, architecture="mamba", format="gguf")
+    heads = [o for o in Catalogue(TABLE).offers(info, []) if o.kind == "eagle3"]
+    assert heads
+    for offer in heads:
+        assert catalogue.verdict(offer, recurrent, GUIDANCE)[0].reason == RECURRENT_TARGET
 
 
 def test_a_head_on_disk_is_known_by_its_repository():

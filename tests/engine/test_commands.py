@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from engine.api import ModelInfo
-from engine.commands import METHODS, TYPES, Command, Method, Setting, command
+from engine.commands import METHODS, TYPES, Command, Method, Setting, command, method_of
 from engine.errors import EngineError
 
 NAMES = [
@@ -187,3 +187,9 @@ def test_what_must_be_converted_is_said():
     assert [note.code for note in made.notes] == ["needs_gguf"]
     assert [note.code for note in command("vLLM", setting()).notes] == ["vllm_gguf"]
     assert command("vLLM", setting(target=folder)).notes == ()
+
+
+def test_only_what_is_chosen_by_a_word_has_a_method_of_it():
+    assert [method_of(word) for word in ("suffix", "mtp", "auto", "none", "/a/eagle3")] == [
+        "suffix", "mtp", "auto", "none", "none",
+    ]  # fmt: skip

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import mean
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,8 @@ SEEDS = range(5)
 Make = Callable[[], Sequence[Pretended]]
 
 
-def alone(right: object, **more: object) -> Make:
-    return lambda: [Model(right, **more)]  # type: ignore[arg-type]
+def alone(right: Any, **more: Any) -> Make:
+    return lambda: [Model(right, **more)]
 
 
 def looking(right: float, guesses: float) -> Make:

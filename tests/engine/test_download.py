@@ -215,6 +215,7 @@ def test_what_does_not_write_text_is_refused_before_a_weight_as_by_loading(hub, 
 
 def test_a_head_needs_no_tokenizer_and_an_adapter_no_configuration(hub):
     head = {"model_type": "llama", "architectures": ["LlamaForCausalLMEagle3"]}
+    head["auto_map"] = {"AutoModel": "eagle3.Model"}
     hub.repositories["org/model"] = {
         "config.json": json.dumps(head).encode(),
         "model.safetensors": b"w",

@@ -16,7 +16,7 @@ from engine.bench.plan import Plan
 from engine.controller import FixedLength
 from engine.decode import decode
 from engine.drafters.head import HeadDrafter
-from engine.errors import DraftRefused, LoadError, OutOfMemory, Unsafe
+from engine.errors import Cancelled, DraftRefused, LoadError, OutOfMemory, Unsafe
 from engine.heads.opening import open_head
 from engine.kernels.network import kernels
 from engine.library.candidates import head_verdict
@@ -581,6 +581,19 @@ def session(knowing, tmp_path_factory):
     found.load_target(folder)
     yield found
     found.close()
+
+
+def test_a_head_tells_how_far_it_is_and_can_be_stopped(session, tmp_path):
+    folder = write_head(tmp_path / "h", safeailab(**ONE_ROW))
+    told = []
+    session.choose_draft(folder, progress=told.append)
+    assert (told[0].done, told[-1].done) == (0, told[-1].total)
+    assert session._drafter.listeners
+    for calls in (0, 1):
+        asked = iter([False] * calls + [True] * 9)
+        with pytest.raises(Cancelled):
+            session.choose_draft(folder, stopped=lambda asked=asked: next(asked))
+        assert not session._drafter.listeners
 
 
 USER = [Message("user", "(/.-7*31")]

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from engine.api import Kind, ModelInfo
-from engine.library.heads import fault, is_known, made_for
+from engine.errors import Unsafe
+from engine.library.heads import fault, is_known, kind_of, made_for, refusal
 from engine.library.inspect import inspect
 from tests.folders import write_gguf, write_json
 
@@ -56,6 +57,48 @@ def test_a_head_that_belongs_to_the_target_has_no_fault(tmp_path):
     assert inspect(made).kind is Kind.HEAD
     assert fault(made, TARGET) is None
     assert is_known(made)
+
+
+def _speculators(kind):
+    return {"architectures": ["Speculator"], "speculators_model_type": kind}
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "form"),
+    [
+        (_speculators("peagle"), "p-eagle", "P-EAGLE"),
+        ({"pard_token": 3}, "p-eagle", "P-EAGLE"),
+        (_speculators("dspark"), "dspark", "DSpark"),
+        ({"architectures": ["DSparkQwen3"], "dflash_config": {}}, "dspark", "DSpark"),
+        ({"architectures": ["A"], "model_type": "gemma4_assistant"}, "assistant", "Gemma 4 assi"),
+        ({"architectures": ["Qwen3NextMTP"]}, "mtp", "MTP"),
+        ({"architectures": ["Medusa"]}, None, "Head for Big"),
+    ],
+)
+def test_a_head_that_cannot_be_used_says_its_format(tmp_path, changes, kind, form):
+    made = head(tmp_path / "eagle3", fc=0, **changes)
+    assert inspect(made).kind is Kind.HEAD
+    assert kind_of(made) == kind
+    assert not is_known(made)
+    assert refusal(made, "Big").text.startswith(form)
+
+
+def test_how_a_head_drafts_is_read_and_not_guessed_from_its_name(tmp_path):
+    assert kind_of(head(tmp_path / "my-dflash-pard")) == "eagle3"
+    block = {"architectures": ["DFlashDraftModel"], "dflash_config": {"mask_token_id": 3}}
+    assert kind_of(head(tmp_path / "eagle3", fc=0, **block)) == "dflash"
+    file = write_gguf(tmp_path / "mtp.gguf", {"fc.weight": [64, 192]}, architecture="eagle3")
+    assert (kind_of(file), is_known(file)) == ("eagle3", False)
+    assert refusal(file, None).text == "EAGLE-3 (GGUF) head: cannot be used yet"
+
+
+def test_the_code_that_a_head_names_is_not_run_and_not_in_the_way(tmp_path):
+    made = head(tmp_path / "h", offsets=[0] * 50, auto_map={"AutoModel": "dflash.Model"})
+    assert inspect(made).kind is Kind.HEAD
+    assert fault(made, TARGET) is None
+    write_json(made / "tokenizer_config.json", CONFIG | {"auto_map": {"AutoTokenizer": "a.B"}})
+    with pytest.raises(Unsafe):
+        inspect(made)
 
 
 def test_a_head_that_states_no_type_is_one_all_the_same(tmp_path):

@@ -1,0 +1,70 @@
+"""Whether a model can draft for itself: with the head for several tokens in its own files.
+
+Knows headers; which tensors a head has in which family, `engine.library.mtp` knows. Reads no
+weights: what is left to find, such as a tensor of its layer that is missing, is found as it is
+opened.
+"""
+
+import re
+from collections.abc import Mapping
+
+from engine import guidance
+from engine.api import ModelInfo
+from engine.errors import EngineError, Reason
+from engine.guidance import Level, Verdict
+from engine.library import folder, gguf, mtp
+from engine.library.head_config import FLOATS
+from engine.library.inspect import resolve
+from engine.library.safetensors import TensorInfo
+
+NAME = "Own head (MTP)"
+# How a head is told from a model's layers where its family is not known here.
+ANY = re.compile(r"(^|\.)(mtp|mtp_layers|nextn)\.")
+GOOD = Reason("own_head", "Good: trained with the model, in its own files")
+IN_GGUF = Reason("own_head_gguf", "Built in: cannot be read out of GGUF files yet")
+UNKNOWN = Reason("own_head_unknown", "Built in: a head of a kind that cannot be used yet")
+
+
+def judge(target: ModelInfo) -> Verdict | None:
+    """Whether the target's own head can draft for it; None: it brings none."""
+    try:
+        if target.format != "safetensors":
+            header = gguf.read_header(resolve(target.path), arrays={})
+            named = any(ANY.search(tensor.name) for tensor in header.tensors)
+            return Verdict(Level.REFUSED, IN_GGUF) if named else None
+        headers = folder.read_headers(resolve(target.path))
+    except EngineError as error:
+        return Verdict(Level.REFUSED, error.reason)
+    tensors = {name: tensor for held in headers.values() for name, tensor in held.items()}
+    if not any(_is_head(name, target.layers) for name in tensors):
+        return None
+    fault = guidance.drafting_refusal(target) or _fault(tensors, target)
+    return Verdict(Level.GOOD, GOOD) if fault is None else Verdict(Level.REFUSED, fault)
+
+
+def _is_head(name: str, layers: int | None) -> bool:
+    return ANY.search(name) is not None or name == f"model.layers.{layers}.eh_proj.weight"
+
+
+def _fault(tensors: Mapping[str, TensorInfo], target: ModelInfo) -> Reason | None:
+    """Why it cannot be used, where its headers say so."""
+    found = mtp.find(tensors, target.layers or 0)
+    if found is None:
+        return UNKNOWN
+    width = target.hidden_size
+    for name in (found.join, found.token_norm, found.state_norm, found.last_norm):
+        if name not in tensors:
+            return Reason("head_lacks_tensor", "It lacks the tensor {tensor}", {"tensor": name})
+        tensor = tensors[name]
+        needed = (width, 2 * width) if width and name == found.join else (width,)
+        if tensor.dtype not in FLOATS:
+            text = "Its tensor {tensor} is quantised: {type}"
+            return Reason("head_quantised", text, {"tensor": name, "type": tensor.dtype})
+        if width and tensor.shape != needed:
+            values: dict[str, str | int | float] = {
+                "tensor": name,
+                "found": " x ".join(map(str, tensor.shape)),
+                "needed": " x ".join(map(str, needed)),
+            }
+            return Reason("head_shape", "Its tensor {tensor} is {found}, not {needed}", values)
+    return None
