@@ -3,6 +3,8 @@ length, the stop, the edit; no distribution shifted; nothing left behind."""
 
 import functools
 import gc
+import statistics
+from dataclasses import replace
 
 import pytest
 import torch
@@ -25,6 +27,8 @@ TARGETS = {
     "blocks": {"max_position_embeddings": 2048},
 }
 REPEATING = list(b"abc abd abc abd abc ab")
+COMPUTED = tuple(name for name in EVERY if name not in LOOKUPS)
+TRIES = 160
 GRID = [(0.0, 7), (0.8, 3)]
 
 
@@ -79,27 +83,106 @@ def test_ids_equal_plain_decoding(kind, name, tmp_path):
     assert 0 < accepted < drafted
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_the_ratio_rule_does_not_shift_the_distribution(name, tmp_path):
-    """Chi-square through the loop, over the token in the place of a guess."""
-    target = target_of("llama")
-    prompt = repeating("llama")
+class Paced:
+    """A drafter that ends a draft before a token of which it is no surer than `bar`."""
+
+    def __init__(self, drafter, bar=-99.0):
+        self.drafter, self.bar, self.told = drafter, bar, []
+
+    def __getattr__(self, name):
+        return getattr(self.drafter, name)
+
+    def propose(self, tokens, limit, choose):
+        self.asked = []
+        return self.drafter.propose(tokens, limit, replace(choose, pace=self.pace))
+
+    def pace(self, sure):
+        self.asked.append(sure)
+        self.told.append(sure)
+        return 99 if sure > self.bar else len(self.asked) - 1
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_what_is_sure_is_drafted_longer(name, tmp_path):
+    target, prompt = target_of("llama"), repeating("llama")
     drafter = built(name, target, tmp_path / "h")
     target.cache.empty()
-    (exact,) = policy(temperature=1.5, top_k=4).distributions(target.forward(prompt), prompt)
-    counts, drafted, accepted = dict.fromkeys(exact.ids.tolist(), 0), 0, 0
-    for seed in range(200):
+    target.feed(prompt[:-1])
+    paced = Paced(drafter)
+
+    def drafted(by=paced, **settings):
+        by.settle(len(prompt) - 1)
+        return by.propose(prompt, 3, policy(**settings)).tokens
+
+    whole = drafted(drafter)
+    assert drafted() == whole
+    asked = paced.asked
+    assert len(asked) == len(whole)
+    for bar in asked:
+        paced.bar = bar
+        assert drafted() == whole[: next(i for i, sure in enumerate(asked) if sure <= bar)]
+    paced.bar = sum(asked) / len(asked)
+    cold, hot = (len(drafted(temperature=temperature)) for temperature in (0.05, 20.0))
+    target.tell()
+    assert cold > hot
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_ids_are_the_same_at_any_pace(name, tmp_path):
+    target, prompt, choose = target_of("llama"), repeating("llama"), policy(temperature=0.8)
+    text = expected("llama", 0.8)[1]
+    paced = Paced(built(name, target, tmp_path / "h"))
+    drafted = []
+    for _ in range(2):
+        found, *counts = run(target, paced, prompt, tokens=18, draft_length=3, choose=choose)
+        assert found == text
+        drafted.append(counts[0])
+        paced.bar = statistics.median(paced.told)
+    target.tell()
+    assert drafted[0] > drafted[1] > 0
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_ratio_rule_does_not_shift_the_distribution(name, tmp_path):
+    """Chi-square through the loop, of two tokens in a row; how long is drafted follows from how
+    sure it is behind the first, too."""
+    target, prompt = target_of("llama"), repeating("llama")
+    warm = policy(temperature=1.5, top_k=4)
+    (first,) = warm.distributions(target_logits(target, prompt), prompt)
+    exact = [dict(zip(first.ids.tolist(), first.probs, strict=True)), {}]
+    for token, chance in exact[0].items():
+        (row,) = warm.distributions(target_logits(target, [*prompt, token]), [*prompt, token])
+        for then, p in zip(row.ids.tolist(), row.probs, strict=True):
+            exact[1][then] = exact[1].get(then, 0.0) + chance * p
+    paced = Paced(built(name, target, tmp_path / "h"))
+    target.cache.empty()
+    counts, drafted, accepted = [dict.fromkeys(each, 0) for each in exact], 0, 0
+    for seed in range(TRIES):
         target.cache.crop_to(len(prompt) - 1)
-        drafter.settle(len(prompt) - 1)
+        paced.settle(len(prompt) - 1)
         tokens = list(prompt)
         choose = policy(temperature=1.5, top_k=4, seed=seed, verification="rejection")
-        rounds = decode(target, drafter, FixedLength(1), tokens, choose, limit=len(prompt) + 3)
-        _, one = next(rounds)
-        rounds.close()
-        counts[tokens[len(prompt)]] += 1
-        drafted, accepted = drafted + one.drafted, accepted + one.accepted
+        for _, one in decode(target, paced, FixedLength(2), tokens, choose, limit=len(prompt) + 3):
+            drafted, accepted = drafted + one.drafted, accepted + one.accepted
+            if len(tokens) > len(prompt) + 1:
+                break
+        for place in range(2):
+            counts[place][tokens[len(prompt) + place]] += 1
+        if seed == 20 and paced.told:
+            paced.bar = statistics.median(paced.told)
+    target.tell()
     assert 0 < accepted < drafted
-    assert stats.chisquare(list(counts.values()), exact.probs * 200).pvalue > 1e-3
+    for found, wanted in zip(counts, exact, strict=True):
+        often = [token for token, p in wanted.items() if p * TRIES >= 5]
+        seen, right = [found[t] for t in often], [TRIES * wanted[t] for t in often]
+        seen, right = [*seen, TRIES - sum(seen)], [*right, max(TRIES - sum(right), 1e-9)]
+        assert stats.chisquare(seen, right).pvalue > 1e-3
+
+
+def target_logits(target, tokens):
+    target.tell()
+    target.cache.empty()
+    return target.forward(tokens)
 
 
 # --- in a session
