@@ -150,7 +150,7 @@ def test_a_head_only_ever_holds_pairs_of_true_states(target, tmp_path):
         other.empty()
         x = other.joined(states)
         other(x[:held], torch.tensor(tokens[1 : held + 1]), 0)
-        for ours, theirs in zip(drafter._head._kept._room, other._kept._room, strict=True):
+        for ours, theirs in zip(drafter._head._kept[0]._room, other._kept[0]._room, strict=True):
             torch.testing.assert_close(ours[:, :held], theirs[:, :held], rtol=1e-3, atol=1e-3)
         torch.testing.assert_close(
             drafter._states[: drafter._held], x[: drafter._held], rtol=1e-3, atol=1e-3
