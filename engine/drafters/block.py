@@ -29,6 +29,9 @@ class BlockDrafter(StateDrafter):
         drafted: list[int] = []
         rows: list[Distribution] = []
         for logits in self._head.block(tokens[-1], len(tokens) - 1)[:limit]:
+            # it is computed already: only what does not pay for being verified is left out
+            if policy.paced(limit, logits) <= len(drafted):
+                break
             history = [*tokens, *drafted]
             (row,) = policy.distributions(logits[None], history)
             drafted.append(choose(row, policy.noise, len(history)))

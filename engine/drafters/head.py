@@ -27,16 +27,20 @@ class HeadDrafter(StateDrafter):
         rows: list[Distribution] = []
         out = self._out
         assert out is not None
-        while True:
+        while len(drafted) < limit and not policy.ends.intersection(drafted[-1:]):
             history = [*tokens, *drafted]
-            (row,) = policy.distributions(self._head.logits(out), history)
+            if drafted:
+                if drafted[-1] >= self._head.known:
+                    break
+                out = self._head(out, self._ids(drafted[-1:]), len(history) - 2)
+            logits = self._head.logits(out)
+            limit = policy.paced(limit, logits[-1])
+            if len(drafted) >= limit:
+                break
+            (row,) = policy.distributions(logits, history)
             drafted.append(choose(row, policy.noise, len(history)))
             rows.append(row)
-            if len(drafted) == limit or drafted[-1] in policy.ends:
-                return Draft(tuple(drafted), tuple(rows))
-            if drafted[-1] >= self._head.known:
-                return Draft(tuple(drafted), tuple(rows))
-            out = self._head(out, self._ids(drafted[-1:]), len(history) - 1)
+        return Draft(tuple(drafted), tuple(rows))
 
     @torch.inference_mode()
     def _follow(self, tokens: Sequence[int]) -> None:

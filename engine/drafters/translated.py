@@ -53,9 +53,15 @@ class TranslatedDrafter:
 
     def _draft(self, tokens: Sequence[int], limit: int, policy: Policy) -> list[int]:
         room = self.model.context - len(self._text.ids)
-        drafted, found = b"", list[int]()
+        drafted, found, asked = b"", list[int](), 0
         for _ in range(min(limit + MORE, room)):
-            ours, theirs = self._choose([*tokens, *found], policy)
+            logits, row = self._next()
+            # once for each token of the target, which takes several steps, or comes with another
+            while asked <= len(found):
+                limit, asked = policy.paced(limit, row), asked + 1
+            if len(found) >= limit:
+                break
+            ours, theirs = self._choose(logits, row, [*tokens, *found], policy)
             if ours in policy.ends or ours in self._ours.vocabulary.special:
                 return [*found, ours]
             drafted += self._theirs.bytes_of(theirs)
@@ -65,14 +71,21 @@ class TranslatedDrafter:
                 break
         return found[:limit]
 
-    def _choose(self, history: Sequence[int], policy: Policy) -> tuple[int, int]:
-        """The next token of the target that the draft expects behind `history`, and the token of
-        its own that stands for it."""
+    def _next(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The logits of what comes next: of its own tokens, and of the target's, each by the best
+        of those that begin with it."""
         (logits,) = self.model.forward(self._text.ids[self.model.cache.length :]).float()
         size = len(self._ours.vocabulary.tokens)
         row = torch.full((size + 1,), -torch.inf, device=logits.device)
         row.scatter_reduce_(0, self._first, logits, "amax")
-        (p,) = policy.distributions(row[None, :size], history)
+        return logits, row[:size]
+
+    def _choose(
+        self, logits: torch.Tensor, row: torch.Tensor, history: Sequence[int], policy: Policy
+    ) -> tuple[int, int]:
+        """The next token of the target that the draft expects behind `history`, and the token of
+        its own that stands for it."""
+        (p,) = policy.distributions(row[None], history)
         certain = policy.verification == "rejection"
         ours = int(p.ids[0]) if certain else choose(p, policy.noise, len(history))
         theirs = torch.where(self._first == ours, logits, -torch.inf).argmax()

@@ -12,6 +12,9 @@ from torch import nn
 # Room grows by so many tokens, and so many are computed at once.
 STEP = 256
 
+# Cosines and sines.
+Turn = tuple[torch.Tensor, torch.Tensor]
+
 
 class Norm(nn.Module):
     """RMSNorm (Zhang and Sennrich 2019)."""
@@ -65,8 +68,9 @@ class Kept:
 class Attention(nn.Module):
     """Grouped attention with rotary positions over what is kept, of inputs `reads` wide.
 
-    `window` is how many tokens a row looks at, 0: all. `rotary` gives cosines and sines as
-    transformers' modules do; it may turn only the first part of a head.
+    `window` is how many tokens a row looks at, 0: all; unless `causal`, at those behind it too.
+    `rotary` gives cosines and sines as transformers' modules do; it may turn only the first part
+    of a head.
     """
 
     def __init__(
@@ -80,9 +84,10 @@ class Attention(nn.Module):
         bias: bool = False,
         norm: float | None = None,
         window: int = 0,
+        causal: bool = True,
     ) -> None:
         super().__init__()
-        self.size, self.window = size, window
+        self.size, self.window, self.causal = size, window, causal
         self.q_proj = nn.Linear(reads, heads * size, bias=bias)
         self.k_proj = nn.Linear(reads, key_heads * size, bias=bias)
         self.v_proj = nn.Linear(reads, key_heads * size, bias=bias)
@@ -90,15 +95,16 @@ class Attention(nn.Module):
         self.q_norm: nn.Module = nn.Identity() if norm is None else Norm(size, norm)
         self.k_norm: nn.Module = nn.Identity() if norm is None else Norm(size, norm)
 
-    def forward(
-        self, x: torch.Tensor, turn: tuple[torch.Tensor, torch.Tensor], kept: Kept
-    ) -> torch.Tensor:
+    def keys(self, x: torch.Tensor, turn: Turn) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values [heads, rows, size] of x [rows, reads]."""
+        k, v = (proj(x).view(len(x), -1, self.size) for proj in (self.k_proj, self.v_proj))
+        return turned(self.k_norm(k).transpose(0, 1), turn), v.transpose(0, 1)
+
+    def forward(self, x: torch.Tensor, turn: Turn, kept: Kept) -> torch.Tensor:
         """x [rows, reads]; `turn` the cosines and sines of their positions, [rows, size]."""
         q = self.q_norm(self.q_proj(x).view(len(x), -1, self.size)).transpose(0, 1)
-        k = self.k_norm(self.k_proj(x).view(len(x), -1, self.size)).transpose(0, 1)
-        v = self.v_proj(x).view(len(x), -1, self.size).transpose(0, 1)
         seen = kept.length
-        keys, values = kept.add(turned(k, turn), v)
+        keys, values = kept.add(*self.keys(x, turn))
         mask = self._mask(len(x), seen, x.device)
         mixed = F.scaled_dot_product_attention(
             turned(q, turn)[None], keys[None], values[None], attn_mask=mask, enable_gqa=True
@@ -107,14 +113,15 @@ class Attention(nn.Module):
         return out
 
     def _mask(self, rows: int, seen: int, device: torch.device) -> torch.Tensor | None:
-        if rows == 1 and not self.window:
+        if not self.window and (rows == 1 or not self.causal):
             return None
         places = torch.arange(seen, seen + rows, device=device)[:, None]
         far = places - torch.arange(seen + rows, device=device)
-        return (far >= 0) & (far < self.window) if self.window else far >= 0
+        before = far >= 0 if self.causal else torch.ones_like(far, dtype=torch.bool)
+        return before & (far < self.window) if self.window else before
 
 
-def turned(x: torch.Tensor, turn: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+def turned(x: torch.Tensor, turn: Turn) -> torch.Tensor:
     """Rotary positions (Su et al. 2021), halves of a head paired: x [heads, rows, size]."""
     cosines, sines = (part.to(x.dtype) for part in turn)
     first, second = x.chunk(2, -1)

@@ -59,10 +59,7 @@ def open_head(
     shape = heads.read(path, info)
     head: Eagle3Head | DFlashHead
     with torch.device("meta"):
-        if isinstance(shape, DFlash):
-            head = DFlashHead(shape, target)
-        else:
-            head = Eagle3Head(shape, target.vocab_size, target.embed)
+        head = DFlashHead(shape, target) if isinstance(shape, DFlash) else Eagle3Head(shape, target)
     weights = FolderWeights(weight_files(resolve(path)))
     for name, stored in shape.stored.items():
         if name in shape.shapes:

@@ -6,6 +6,7 @@ Whatever is not as it must be is refused, by its number or tensor. Reads no weig
 import array
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,131 @@ FLOATS = ("F32", "F16", "BF16")
 # Where each tensor lies and what it is.
 Tensors = Mapping[str, tuple[Path, TensorInfo]]
 Shapes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What is said of heads of every kind. `places` are the states that it reads, as transformers
+    numbers them; `stored` says under which name each of its tensors lies; `map` leads from its
+    tokens to the target's, None where they are the same. `trained` is the length of the texts that
+    it learned from, which its positions may well exceed.
+    """
+
+    places: tuple[int, ...]
+    width: int
+    target_width: int
+    heads: int
+    key_heads: int
+    head_size: int
+    inner: int
+    eps: float
+    vocabulary: int
+    tokens: int
+    rope: Mapping[str, Any]
+    trained: int | None
+    attention_bias: bool
+    own_table: bool
+    stored: Mapping[str, str]
+    map: tuple[int, ...] | None
+
+    def ends(self) -> dict[str, tuple[int, ...]]:
+        """The tensors before and behind its layers."""
+        joined = len(self.places) * self.target_width
+        table = {"embed_tokens.weight": (self.vocabulary, self.width)} if self.own_table else {}
+        return {"fc.weight": (self.width, joined), "norm.weight": (self.width,), **table}
+
+    def layer(self, at: str, reads: int, *, norms: bool) -> dict[str, tuple[int, ...]]:
+        """Those of a layer `at`, whose attention reads so many numbers, with `norms` of its own."""
+        wide, size = self.width, self.head_size
+        queries, keys = self.heads * size, self.key_heads * size
+        matrices = {
+            "self_attn.q_proj": (queries, reads),
+            "self_attn.k_proj": (keys, reads),
+            "self_attn.v_proj": (keys, reads),
+            "self_attn.o_proj": (wide, queries),
+            "mlp.gate_proj": (self.inner, wide),
+            "mlp.up_proj": (self.inner, wide),
+            "mlp.down_proj": (wide, self.inner),
+        }
+        found: dict[str, tuple[int, ...]] = {f"{at}{n}.weight": x for n, x in matrices.items()}
+        for name in ("input_layernorm", "post_attention_layernorm"):
+            found[f"{at}{name}.weight"] = (wide,)
+        if self.attention_bias:
+            for name, shape in matrices.items():
+                if name.startswith("self_attn"):
+                    found[f"{at}{name}.bias"] = shape[:1]
+        if norms:
+            found |= {f"{at}self_attn.{name}.weight": (size,) for name in ("q_norm", "k_norm")}
+        return found
+
+
+def shape(
+    layer: Mapping[str, Any],
+    outer: Mapping[str, Any],
+    tensors: Tensors,
+    stored: Mapping[str, str],
+    target: ModelInfo,
+    *,
+    places: tuple[int, ...],
+    own_output: bool,
+) -> dict[str, Any]:
+    """The fields of `Shape`, as `layer` and `outer`, the part around it, say.
+
+    Raises DraftRefused, naming the number or the tensor at fault (case SPC-2).
+    """
+    vocabulary = number(layer, "vocab_size", target.vocab_size)
+    if vocabulary != (target.vocab_size or vocabulary):
+        raise DraftRefused(
+            "head_tokens",
+            "Another target: {head:,} tokens, not {target:,}",
+            head=vocabulary,
+            target=target.vocab_size or 0,
+        )
+    tokens = number(outer, "draft_vocab_size", vocabulary) if own_output else vocabulary
+    only(layer, "hidden_act", "silu")
+    width, heads = number(layer, "hidden_size"), number(layer, "num_attention_heads")
+    key_heads = number(layer, "num_key_value_heads", heads)
+    if key_heads > heads or heads % key_heads:
+        raise bad_setting("num_key_value_heads", key_heads, heads)
+    return {
+        "places": _there(places, target),
+        "width": width,
+        "target_width": target.hidden_size or number(outer, "target_hidden_size", width),
+        "heads": heads,
+        "key_heads": key_heads,
+        "head_size": number(layer, "head_dim", width // heads),
+        "inner": number(layer, "intermediate_size"),
+        "eps": eps(layer),
+        "vocabulary": vocabulary,
+        "tokens": tokens,
+        "rope": rope(layer),
+        "trained": layer.get("max_position_embeddings"),
+        "attention_bias": layer.get("attention_bias") is True,
+        "own_table": "embed_tokens.weight" in stored,
+        "stored": stored,
+        "map": token_map(tokens, tensors, stored, target),
+    }
+
+
+def stated_places(config: Mapping[str, Any], key: str) -> tuple[int, ...]:
+    """The layers that it names under `key`, at least one."""
+    stated = config.get(key)
+    if not isinstance(stated, list) or not stated or not all(type(i) is int for i in stated):
+        raise bad_setting(key, str(stated)[:40], "1, 2, 3")
+    return tuple(stated)
+
+
+def _there(places: tuple[int, ...], target: ModelInfo) -> tuple[int, ...]:
+    layers = target.layers or LARGEST
+    outside = [place for place in places if not 0 <= place <= layers]
+    if outside:
+        raise DraftRefused(
+            "head_layers",
+            "It reads layer {place}; the target has {layers}",
+            place=outside[0],
+            layers=layers,
+        )
+    return places
 
 
 def refuse_lossy(config: Mapping[str, Any]) -> None:

@@ -1,18 +1,14 @@
 """DFlash heads: read as they are published, no token changed, and aligned so that they pay."""
 
-import gc
 import json
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
-from engine.api import Drafting, Message, Sampling
 from engine.drafters.block import BlockDrafter
 from engine.errors import DraftRefused
 from engine.heads.opening import open_head
-from engine.session import Session
-from tests.folders import IM_END, tiny_config, write_json, write_model
 from tests.heads import (
     BLOCK,
     FIRST,
@@ -28,7 +24,7 @@ from tests.heads import (
     write_head,
     zlab,
 )
-from tests.tiny import language_model, only_drafter, plain, policy, run
+from tests.tiny import language_model, plain, policy, run
 
 WINDOWS = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 7}
 FORMATS = {
@@ -234,75 +230,3 @@ def test_a_trained_head_is_right_far_beyond_chance_and_only_if_read_as_it_was_tr
     off_by_one = {"mask_token_id": MASK, "target_layer_ids": [0, 1, 1]}
     assert acceptance(head, knowing, dflash_config=off_by_one) < 0.25
     assert acceptance(head, knowing, sample_from_anchor=True) < 0.25
-
-
-# --- in a session
-
-
-@pytest.fixture(scope="module")
-def session(knowing, tmp_path_factory):
-    root = tmp_path_factory.mktemp("session")
-    folder = write_model(root / "target", config=tiny_config(eos_token_id=IM_END))
-    save_file(
-        {n: t.contiguous() for n, t in knowing.network.state_dict().items()},
-        folder / "model.safetensors",
-        metadata={"format": "pt"},
-    )
-    settings = {"eos_token": "<|im_end|>", "bos_token": "<s>"}
-    write_json(folder / "tokenizer_config.json", settings)
-    (folder / "chat_template.jinja").write_text(
-        "{% for m in messages %}{{ m.content }}{% endfor %}", encoding="utf-8"
-    )
-    found = Session(root / "cache")
-    found.load_target(folder)
-    yield found
-    found.close()
-
-
-def answer(session, text="(/.-7*31", length=3, **settings):
-    sampling = Sampling(**{"temperature": 1.0, "seed": 3, "max_tokens": 24, **settings})
-    return list(session.reply([Message("user", text)], sampling, Drafting(length)))
-
-
-def ids_of(chunks):
-    return [token for chunk in chunks for token in chunk.token_ids]
-
-
-def test_answers_edits_stops_and_the_end_of_the_context_are_the_same(session, head):
-    """STP-1, STP-2."""
-    ends = session.target.tokenizer.eos_ids
-
-    def all_of_it():
-        whole = answer(session)
-        found = [ids_of(whole), ids_of(answer(session, "(/.-7*62")), ids_of(answer(session))]
-        stop = session.target.tokenizer.decode(ids_of(whole)[4:7])
-        found.append("".join(chunk.text for chunk in answer(session, stop=(stop,))))
-        session.target.tokenizer.eos_ids = frozenset({ids_of(whole)[6]})
-        found.append(ids_of(answer(session)))
-        session.target.tokenizer.eos_ids = ends
-        found.append(ids_of(answer(session, "(/.-7*31" * 62, max_tokens=None)))
-        return found, whole[-1].usage
-
-    session.choose_draft("none")
-    expected, _ = all_of_it()
-    session.choose_draft(head)
-    found, usage = all_of_it()
-    assert found == expected
-    assert usage.accepted > 0
-
-
-def test_nothing_is_left_behind_after_many_answers(session, head):
-    session.choose_draft(head)
-
-    def held():
-        for i in range(5):
-            answer(session, f"(/.-7*{i}", max_tokens=6)
-        gc.collect()
-        drafter = only_drafter(session)
-        tensors = sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects())
-        return drafter._held, drafter._head.length, len(drafter._states), tensors
-
-    first = held()
-    for _ in range(9):
-        last = held()
-    assert last == first

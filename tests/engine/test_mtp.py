@@ -5,14 +5,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 
-from engine.api import Drafting, Message, Sampling
 from engine.drafters.head import HeadDrafter
 from engine.errors import DraftRefused
 from engine.heads.opening import open_mtp
-from engine.library import mtp
 from engine.loading import load
 from engine.session import Session
 from tests.families import tiny
@@ -170,29 +168,6 @@ def test_a_head_that_is_another_is_refused_by_tensor(name, tmp_path):
         session.choose_draft("mtp")
     assert refused.value.code == code
     assert value in refused.value.reason.values.values()
-    session.close()
-
-
-def test_a_chat_is_the_same_with_the_models_own_head(tmp_path):
-    write(tmp_path / "m", "qwen2", "mimo")
-    assert mtp.find(load_file(tmp_path / "m" / "model.safetensors"), 4) is not None
-    session = Session(tmp_path / "cache")
-    session.load_target(tmp_path / "m", precision="int8")
-    sampling = Sampling(temperature=0.8, seed=2, max_tokens=16)
-
-    def chat():
-        found = []
-        for text in ("abc abc", "abX", "abc abc and more"):
-            chunks = list(session.reply([Message("user", text)], sampling, Drafting(3)))
-            found.append([token for chunk in chunks for token in chunk.token_ids])
-        return found, chunks[-1].usage
-
-    expected, _ = chat()
-    session.choose_draft("mtp")
-    assert session.target.loaded.bit_exact
-    found, usage = chat()
-    assert found == expected
-    assert usage.drafted > 0
     session.close()
 
 

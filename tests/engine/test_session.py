@@ -21,7 +21,6 @@ from engine.measured import LOOKUPS
 from engine.session import Session
 from engine.verify import Draft
 from tests.folders import END_THINK, IM_END, tiny_config, write_json, write_model
-from tests.tiny import only_drafter
 from tests.vocabularies import OTHERS, write_other
 
 GREEDY = Sampling(temperature=0.0, max_tokens=40)
@@ -584,49 +583,6 @@ def test_a_draft_of_another_vocabulary_is_translated_over_turns_and_edits(
     assert drafted == plain
     assert usage.accepted > 0
     assert usage.accepted + usage.rejected + usage.ignored == usage.drafted
-
-
-@pytest.mark.parametrize("stop", [4, 9])
-def test_a_stop_in_a_translated_block_ends_everything(session, other, free, stop):
-    ids = ids_of(free)
-    expected = ids[: ids.index(ids[stop]) + 1]
-    session.target.tokenizer.eos_ids = frozenset({ids[stop]})
-    session.choose_draft(other)
-    chunks = answer(session, length=7)
-    assert ids_of(chunks) == expected
-    assert chunks[-1].finish is Finish.STOP
-    usage = chunks[-1].usage
-    assert usage.accepted + usage.rejected + usage.ignored == usage.drafted
-    held = session.target.tokenizer.decode(ids[3:6])
-    session.target.tokenizer.eos_ids = frozenset({IM_END})
-    sampling = Sampling(temperature=0, max_tokens=40, stop=(held,))
-    assert text_of(answer(session, sampling=sampling, length=7)) == text_of(free).partition(held)[0]
-
-
-def test_a_translated_chat_runs_into_the_end_of_the_context(session, other):
-    session.choose_draft(other)
-    chunks = answer(session, [Message("user", "y" * 440)], Sampling(temperature=0), length=7)
-    assert chunks[-1].finish is Finish.CONTEXT
-    usage = chunks[-1].usage
-    assert usage.prompt_tokens + usage.tokens == 512
-
-
-def test_translating_holds_no_more_after_many_answers(session, other):
-    session.choose_draft(other)
-    short = Sampling(temperature=0.0, max_tokens=4)
-
-    def held():
-        for i in range(5):
-            answer(session, [Message("user", f"question {i}")], short, 4)
-        text = only_drafter(session)._text
-        gc.collect()
-        tensors = sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects())
-        return len(text._text), len(text.ids), len(text._ends), len(text._begins), tensors
-
-    first = held()
-    for _ in range(9):
-        last = held()
-    assert last == first
 
 
 def test_a_draft_without_a_vocabulary_is_refused_before_it_is_loaded(session, tmp_path):
