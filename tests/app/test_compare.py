@@ -410,6 +410,33 @@ def test_a_narrow_dialog_leaves_columns_out_and_shows_every_chart(qtbot, dialog,
     assert row.cells[1].isVisible()
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_prompt_longer_than_the_context_is_left_out_and_counted(qtbot, compare, session, count):
+    compare.set_repeat(2)
+    asked = [question for question, *_ in SETS["edit"]]
+    session.long = set(asked[:count])
+    measure(qtbot, compare)
+    said = "1 prompt is" if count == 1 else "2 prompts are"
+    assert f"{said} longer than the context." in compare.view.detail
+    assert compare.view.charts[0].count == f"{len(asked) - count} prompts"
+    report = compare.report()
+    assert report.prompts == len(asked) - count
+    assert {row.prompts for row in report.rows} == {len(asked) - count}
+    assert {question for _, question, _ in session.answered} == {*asked[count:]}
+    session.long = set(asked)
+    measure(qtbot, compare)
+    assert compare.view.headline == "Plain decoding could not be measured."
+
+
+def test_a_kind_whose_prompts_are_all_too_long_has_no_chart(qtbot, compare, session):
+    compare.choose_source(ALL)
+    session.long = {question for question, *_ in SETS["code"]}
+    measure(qtbot, compare)
+    assert [chart.name for chart in compare.view.charts] == [
+        "Edit", "Summarise", "Question", "Creative",
+    ]  # fmt: skip
+
+
 def test_commands_of_the_fastest_pair_are_copied(qtbot, dialog, compare):
     compare.choose_source("code")
     measure(qtbot, compare)
