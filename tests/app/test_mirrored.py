@@ -131,6 +131,7 @@ def iter_blocks(document):
 
 
 def test_the_arrow_of_a_choice_stands_beside_its_text(show, mirrored):
+    resources.apply_theme(mirrored, "light")
     choice = Select("Prompts")
     choice.addItem("Built-in set, 20 prompts")
     show(choice)
