@@ -25,7 +25,7 @@ from app.viewmodels.shelf import Gettable, Judgement
 from engine import devices, guidance
 from engine.api import Kind, Loaded, ModelInfo
 from engine.guidance import Level, Verdict
-from engine.library import catalogue, formats
+from engine.library import catalogue, formats, own_head
 from engine.library.catalogue import Catalogue
 from engine.library.files import missing
 from engine.library.folder import unfinished
