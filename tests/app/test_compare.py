@@ -9,13 +9,15 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QImage
 
-from app.viewmodels.compare import ALL, FILE, OWN, Compare
+from app.viewmodels.compare import ALL, FILE, OWN, Compare, _method
 from app.widgets.compare import NARROW
 from engine.bench.prompts import PLACEHOLDER
-from engine.errors import DraftRefused, OutOfMemory
+from engine.errors import DraftRefused, EngineError, OutOfMemory
+from engine.library.inspect import inspect
 from engine.measured import AUTO, CHAIN, LOOKUPS, NGRAM, NONE, SUFFIX
 from tests.comparing import SETS, ComparingSession
 from tests.fakes import DRAFT, FOREIGN, FakeShelf
+from tests.folders import write_bare
 
 KEYS = (NONE, NGRAM, str(DRAFT), str(FOREIGN))
 PROMPTS = sum(map(len, SETS.values()))
@@ -459,3 +461,23 @@ def test_a_pair_that_a_peer_cannot_run_has_a_reason_in_place_of_a_command(
     assert not dialog.commands.buttons["llama-server"].isEnabled()
     assert dialog.commands.note.text() == "llama.cpp has no drafts of another vocabulary."
     assert dialog.commands.buttons["vLLM"].isEnabled()
+
+
+@pytest.mark.parametrize(
+    ("config", "method"),
+    [
+        ({}, "model"),
+        ({"architectures": ["LlamaForCausalLMEagle3"]}, "eagle3"),
+        ({"speculators_model_type": "peagle"}, "p-eagle"),
+    ],
+)
+def test_a_command_has_the_method_that_a_draft_states(tmp_path, config, method):
+    """Whatever its folder is called."""
+    assert _method(inspect(write_bare(tmp_path / "dflash", **config))) == method
+
+
+def test_without_a_known_method_there_is_no_command(tmp_path):
+    head = inspect(write_bare(tmp_path / "eagle3", architectures=["MedusaModel"]))
+    with pytest.raises(EngineError) as unknown:
+        _method(head)
+    assert unknown.value.code == "head_unknown"
