@@ -166,13 +166,16 @@ def _beside(named: str, target: Path) -> list[Path]:
 def _caveats(arguments: argparse.Namespace, pair: "Pair", cards: "list[Room]") -> list[str]:
     """Sentences on what the bytes do not tell: why the pair could not run, or not so long."""
     from engine import guidance
-    from engine.measured import NONE, WITHOUT_MODEL
+    from engine.library import own_head
+    from engine.measured import MTP, NONE, WITHOUT_MODEL
 
     refusal = _refusal(pair.target, pair, cards)
     if refusal is None and pair.draft is not None:
         refusal = _refusal(pair.draft, pair, cards)
     elif refusal is None and arguments.draft in {*WITHOUT_MODEL} - {NONE}:
         reason = guidance.drafting_refusal(pair.target)
+        if reason is None and arguments.draft == MTP:
+            reason = own_head.refusal(pair.target)
         refusal = None if reason is None else reason.text
     if refusal is not None:
         return [f"{refusal.rstrip('.')}."]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import resources
+from engine.answer import context_full
 from engine.api import Chunk, Drafting, Finish, Message, RoundStats, Sampling, Usage
 from tests.fakes import DRAFT, ScriptedSession
 
@@ -28,7 +29,8 @@ PLACES = {asked[0]: (k, n) for k, kind in enumerate(SETS) for n, asked in enumer
 
 class ComparingSession(ScriptedSession):
     """`limit`: so many answers are given, the next one waits until it is raised; `broken`: what
-    choosing a draft raises, by its key; `odd`: the drafts whose ids are not plain decoding's."""
+    choosing a draft raises, by its key; `odd`: the drafts whose ids are not plain decoding's;
+    `long`: questions that are longer than the context."""
 
     def __init__(self, times: Mapping[str, tuple[float, ...]] | None = None) -> None:
         super().__init__()
@@ -37,6 +39,7 @@ class ComparingSession(ScriptedSession):
         self.limit = 10**9
         self.broken: dict[str, Exception] = {}
         self.odd: set[str] = set()
+        self.long: set[str] = set()
         self.held: list[object] = []  # the models that came with "auto"
         self.answered: list[tuple[str, str, int]] = []  # draft, question, most tokens
 
@@ -72,6 +75,8 @@ class ComparingSession(ScriptedSession):
             yield Chunk(usage=Usage(), finish=Finish.CANCELLED)
             return
         question = messages[-1].content
+        if question in self.long:
+            raise context_full(5_000, 4_096)
         self.answered.append((self.now, question, tokens))
         kind, number = PLACES.get(question, (0, 0))
         times = self.times.get(self.now, OTHER)[kind] * (1 + 0.06 * (number - 1.5))

@@ -173,7 +173,7 @@ class Compare(QObject):
         return Report(
             model=self._models.target_name,
             device=self._loaded.device if self._loaded is not None else "",
-            prompts=len(self._measured.asked),
+            prompts=len(self._answered()),
             max_tokens=self._asked[0],
             repeat=self._asked[1],
             rows=list(rows.values()),
@@ -288,16 +288,24 @@ class Compare(QObject):
         if not any(not run.way.drafts for run in self._runs):
             return {}
         keys = {way: key for key, way in self._ways.items()}
-        rows = rows_of(self._runs, self._measured.kinds)
         ways = dict.fromkeys(run.way for run in self._runs)
+        asked = self._answered()
+        rows = rows_of([r for r in self._runs if r.prompt in asked], self._measured.kinds)
         found = {keys[way]: row for way, row in zip(ways, rows, strict=True)}
         return {key: found[key] for key, _ in self._lines if key in found}
+
+    def _answered(self) -> set[int]:
+        """The prompts that were not too long, in any way."""
+        found: dict[Way, set[int]] = {}
+        for run in self._runs:
+            found.setdefault(run.way, set()).add(run.prompt)
+        return set.intersection(*found.values()) if found else set()
 
     def _finished(self, job: Job, result: object) -> None:
         match job, result:
             case Job.COMPARE, list():
                 self._runs += result
-                self._done += len(result)
+                self._done += len(self._measured.asked)
                 self._next()
             case Job.COMPARE, _:
                 self._end("stopped")
@@ -325,7 +333,8 @@ class Compare(QObject):
         with."""
         self._reasons[key] = reason
         way = self._ways[key]
-        self._done -= sum(run.way == way for run in self._runs)
+        heats = {run.again for run in self._runs if run.way == way}
+        self._done -= len(heats) * len(self._measured.asked)
         self._runs = [run for run in self._runs if run.way != way]
         left = [waiting for waiting in self._waiting if waiting[0] != key]
         self._waiting = deque(left if key != NONE else ())
@@ -385,6 +394,7 @@ class Compare(QObject):
             reasons=self._reasons,
             now=self._now[0],
             repeat=self._asked[1],
+            too_long=len(self._measured.asked) - len(self._answered()) if rows else 0,
             took=self._took,
             share=self._share(),
             left=self._left(),

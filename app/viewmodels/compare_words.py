@@ -114,7 +114,7 @@ class Offered:
 @dataclass(frozen=True)
 class Known:
     """All that the words are made of. Rows and reasons by the draft's key; `now` is measured;
-    `took` seconds; `left` and `estimate` in words, or empty."""
+    `too_long` prompts were left out; `took` seconds; `left` and `estimate` in words, or empty."""
 
     target: str
     state: Literal["idle", "running", "done", "stopped"]
@@ -123,6 +123,7 @@ class Known:
     reasons: Mapping[str, Reason] = field(default_factory=dict)
     now: str = ""
     repeat: int = 1
+    too_long: int = 0
     took: float = 0.0
     share: float | None = None
     left: str = ""
@@ -282,8 +283,16 @@ def _detail(known: Known) -> str:
                 _tr("Medians of {count} runs, drafts taken in turn, temperature 0."),
             ),
             _tr("Range: slowest to fastest prompt."),
+            *_too_long(known.too_long),
         )
     )
+
+
+def _too_long(count: int) -> tuple[str, ...]:
+    if not count:
+        return ()
+    one = _tr("{count} prompt is longer than the context.")
+    return (words.counted(count, one, _tr("{count} prompts are longer than the context.")),)
 
 
 def _line(draft: Ticked, known: Known, fastest: str) -> Line:

@@ -159,7 +159,16 @@ def _tried(entry: Entry, verdict: Verdict, known: Drafts) -> Verdict:
 
 def _auto_row(known: Drafts) -> Row:
     about = _tr("The fastest of what can draft here, round by round")
-    return _built_in(AUTO, _tr("Auto"), about, known)
+    times = prediction.best(_times(key, known) for key in (*LOOKUPS, best_draft(known)))
+    predicted = {} if times is None else {AUTO: times}
+    return _built_in(AUTO, _tr("Auto"), about, replace(known, predicted=predicted))
+
+
+def _times(key: str, known: Drafts) -> float | None:
+    """How many times plain a draft makes, measured or predicted; None where that is not known."""
+    found = known.measured.get(key)
+    measured_times = None if found is None else found.times_plain
+    return known.predicted.get(key) if measured_times is None else measured_times
 
 
 def _plain_row(known: Drafts) -> Row:

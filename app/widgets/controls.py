@@ -22,6 +22,7 @@ class Select(QComboBox):
         self.setFont(resources.font())
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self._mirror()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
@@ -32,6 +33,16 @@ class Select(QComboBox):
         mirrored = self.layoutDirection() is Qt.LayoutDirection.RightToLeft
         left = 9 if mirrored else self.width() - size - 9
         QPainter(self).drawPixmap(left, (self.height() - size) // 2, drawn)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.LayoutDirectionChange:
+            self._mirror()
+            self.style().polish(self)
+
+    def _mirror(self) -> None:
+        """The padding of a style sheet is on the same side in both directions."""
+        self.setProperty("mirrored", self.layoutDirection() is Qt.LayoutDirection.RightToLeft)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()

@@ -11,7 +11,7 @@ from typing import Protocol
 from engine.api import Chunk, Drafting, Finish, Message, Precision, Progress, Sampling
 from engine.bench.prompts import Conversation
 from engine.bench.runs import Answer, Run, Way
-from engine.errors import Cancelled, OutOfMemory
+from engine.errors import Cancelled, ContextFull, OutOfMemory
 
 Report = Callable[[Progress], None]
 Stopped = Callable[[], bool]
@@ -74,9 +74,11 @@ class Heat:
 
 def run(session: Asked, heat: Heat, report: Report, stopped: Stopped) -> list[Run]:
     """A run for each prompt, after a warm-up, on the target that `session` has loaded; its draft is
-    then the heat's, and its caches hold nothing of a chat.
+    then the heat's, and its caches hold nothing of a chat. Prompts longer than the context have no
+    run.
 
-    Reports prompts. Raises Cancelled, OutOfMemory, and what choosing a draft raises.
+    Reports prompts. Raises Cancelled, OutOfMemory, what choosing a draft raises, and ContextFull
+    where all prompts are too long.
     """
     session.choose_draft(
         heat.choice,
@@ -88,12 +90,19 @@ def run(session: Asked, heat: Heat, report: Report, stopped: Stopped) -> list[Ru
     manner, count = heat.manner, len(heat.prompts)
     most = manner.sampling.max_tokens or WARM_UP_TOKENS
     short = replace(manner.sampling, max_tokens=min(WARM_UP_TOKENS, most))
-    ask(session, heat.prompts[0][:1], replace(manner, sampling=short), stopped)
-    runs = []
+    runs: list[Run] = []
+    full: ContextFull | None = None
     for prompt, asked in enumerate(heat.prompts):
-        answers = ask(session, asked, manner, stopped)
-        runs.append(Run(manner.way, prompt, heat.again, session.memory_bytes, answers))
+        try:
+            if not runs:
+                ask(session, asked[:1], replace(manner, sampling=short), stopped)
+            answers = ask(session, asked, manner, stopped)
+            runs.append(Run(manner.way, prompt, heat.again, session.memory_bytes, answers))
+        except ContextFull as error:
+            full = error
         report(Progress("ask", prompt + 1, count, "prompts"))
+    if full is not None and not runs:
+        raise full
     return runs
 
 

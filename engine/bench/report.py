@@ -159,7 +159,7 @@ def _row(way: Way, runs: Sequence[Run], plain: Sequence[Run], kinds: Sequence[st
         tokens=sum(len(answer.ids) for answer in answers),
         by_category={
             kind: _category(_of(runs, kinds, kind), _of(plain, kinds, kind))
-            for kind in dict.fromkeys(kinds)
+            for kind in dict.fromkeys(kinds[run.prompt] for run in runs if kinds)
             if kind
         },
         span=overall.span,

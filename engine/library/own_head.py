@@ -42,6 +42,14 @@ def judge(target: ModelInfo) -> Verdict | None:
     return Verdict(Level.GOOD, GOOD) if fault is None else Verdict(Level.REFUSED, fault)
 
 
+def refusal(target: ModelInfo) -> Reason | None:
+    """Why the target cannot draft for itself, or None."""
+    found = judge(target)
+    if found is None:
+        return Reason("no_mtp", "{name} has no head of its own.", {"name": target.name})
+    return found.reason if found.level is Level.REFUSED else None
+
+
 def _is_head(name: str, layers: int | None) -> bool:
     return ANY.search(name) is not None or name == f"model.layers.{layers}.eh_proj.weight"
 

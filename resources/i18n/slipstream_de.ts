@@ -2307,6 +2307,14 @@
         <translation>Spanne: langsamste bis schnellste Aufgabe.</translation>
     </message>
     <message>
+        <source>{count} prompt is longer than the context.</source>
+        <translation>{count} Aufgabe ist länger als der Kontext.</translation>
+    </message>
+    <message>
+        <source>{count} prompts are longer than the context.</source>
+        <translation>{count} Aufgaben sind länger als der Kontext.</translation>
+    </message>
+    <message>
         <source>Running</source>
         <translation>Läuft</translation>
     </message>

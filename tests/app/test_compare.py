@@ -9,13 +9,15 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QImage
 
-from app.viewmodels.compare import ALL, FILE, OWN, Compare
+from app.viewmodels.compare import ALL, FILE, OWN, Compare, _method
 from app.widgets.compare import NARROW
 from engine.bench.prompts import PLACEHOLDER
-from engine.errors import DraftRefused, OutOfMemory
+from engine.errors import DraftRefused, EngineError, OutOfMemory
+from engine.library.inspect import inspect
 from engine.measured import AUTO, CHAIN, LOOKUPS, NGRAM, NONE, SUFFIX
 from tests.comparing import SETS, ComparingSession
 from tests.fakes import DRAFT, FOREIGN, FakeShelf
+from tests.folders import write_bare
 
 KEYS = (NONE, NGRAM, str(DRAFT), str(FOREIGN))
 PROMPTS = sum(map(len, SETS.values()))
@@ -410,6 +412,33 @@ def test_a_narrow_dialog_leaves_columns_out_and_shows_every_chart(qtbot, dialog,
     assert row.cells[1].isVisible()
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_prompt_longer_than_the_context_is_left_out_and_counted(qtbot, compare, session, count):
+    compare.set_repeat(2)
+    asked = [question for question, *_ in SETS["edit"]]
+    session.long = set(asked[:count])
+    measure(qtbot, compare)
+    said = "1 prompt is" if count == 1 else "2 prompts are"
+    assert f"{said} longer than the context." in compare.view.detail
+    assert compare.view.charts[0].count == f"{len(asked) - count} prompts"
+    report = compare.report()
+    assert report.prompts == len(asked) - count
+    assert {row.prompts for row in report.rows} == {len(asked) - count}
+    assert {question for _, question, _ in session.answered} == {*asked[count:]}
+    session.long = set(asked)
+    measure(qtbot, compare)
+    assert compare.view.headline == "Plain decoding could not be measured."
+
+
+def test_a_kind_whose_prompts_are_all_too_long_has_no_chart(qtbot, compare, session):
+    compare.choose_source(ALL)
+    session.long = {question for question, *_ in SETS["code"]}
+    measure(qtbot, compare)
+    assert [chart.name for chart in compare.view.charts] == [
+        "Edit", "Summarise", "Question", "Creative",
+    ]  # fmt: skip
+
+
 def test_commands_of_the_fastest_pair_are_copied(qtbot, dialog, compare):
     compare.choose_source("code")
     measure(qtbot, compare)
@@ -432,3 +461,23 @@ def test_a_pair_that_a_peer_cannot_run_has_a_reason_in_place_of_a_command(
     assert not dialog.commands.buttons["llama-server"].isEnabled()
     assert dialog.commands.note.text() == "llama.cpp has no drafts of another vocabulary."
     assert dialog.commands.buttons["vLLM"].isEnabled()
+
+
+@pytest.mark.parametrize(
+    ("config", "method"),
+    [
+        ({}, "model"),
+        ({"architectures": ["LlamaForCausalLMEagle3"]}, "eagle3"),
+        ({"speculators_model_type": "peagle"}, "p-eagle"),
+    ],
+)
+def test_a_command_has_the_method_that_a_draft_states(tmp_path, config, method):
+    """Whatever its folder is called."""
+    assert _method(inspect(write_bare(tmp_path / "dflash", **config))) == method
+
+
+def test_without_a_known_method_there_is_no_command(tmp_path):
+    head = inspect(write_bare(tmp_path / "eagle3", architectures=["MedusaModel"]))
+    with pytest.raises(EngineError) as unknown:
+        _method(head)
+    assert unknown.value.code == "head_unknown"

@@ -73,6 +73,12 @@ def test_what_cannot_draft_is_said_in_a_sentence_below_the_verdict(folder, capsy
     assert reason.endswith(f". {said}")
 
 
+def test_a_target_without_a_head_of_its_own_says_so(folder, capsys):
+    table, reason = told(capsys, folder / "target.gguf", "--draft", "mtp")
+    assert table.splitlines()[-1] == "Target has no head of its own."
+    assert reason.endswith(". Target has no head of its own.")
+
+
 def test_a_draft_of_another_vocabulary_can_run(folder, capsys):
     table, reason = told(capsys, folder / "target.gguf", "--draft", "other", "--context", "64")
     assert table.endswith(f"\n\n{reason}.\n")

@@ -5,9 +5,17 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QTextCursor
-from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QStyle,
+    QStyleOptionComboBox,
+    QVBoxLayout,
+    QWidget,
+)
 
+from app import resources
 from app.widgets.common import Button, Elided, label
+from app.widgets.controls import Select
 from app.widgets.text import Answer
 
 LEFT, RIGHT = Qt.LayoutDirection.LeftToRight, Qt.LayoutDirection.RightToLeft
@@ -120,3 +128,22 @@ def iter_blocks(document):
     while block.isValid():
         yield block
         block = block.next()
+
+
+def test_the_arrow_of_a_choice_stands_beside_its_text(show, mirrored):
+    resources.apply_theme(mirrored, "light")
+    choice = Select("Prompts")
+    choice.addItem("Built-in set, 20 prompts")
+    show(choice)
+    for direction in (RIGHT, LEFT, RIGHT):
+        mirrored.setLayoutDirection(direction)
+        left, right = beside_text(choice)
+        assert (left if direction is RIGHT else right) >= 9 + resources.scaled(14)
+
+
+def beside_text(choice):
+    option = QStyleOptionComboBox()
+    choice.initStyleOption(option)
+    whole, part = QStyle.ComplexControl.CC_ComboBox, QStyle.SubControl.SC_ComboBoxEditField
+    text = choice.style().subControlRect(whole, option, part, choice)
+    return text.left(), choice.width() - text.right() - 1

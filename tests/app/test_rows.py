@@ -45,6 +45,30 @@ def headings(**known) -> list[str]:
     return [row.key or row.name for row in rows]
 
 
+@pytest.mark.parametrize(
+    ("predicted", "rate", "said"),
+    [
+        ({}, None, ""),
+        ({"ngram": 1.24}, None, "; about 1.2 times plain, predicted"),
+        (
+            {"ngram": 1.24, "suffix": 0.8, str(DRAFT): 1.66},
+            None,
+            "; about 1.7 times plain, predicted",
+        ),
+        ({"suffix": 0.8}, None, "; about 1.0 times plain, predicted"),
+        ({"ngram": 1.24}, 96.0, "; about 2.0 times plain, predicted"),
+        ({str(FOREIGN): 5.0}, None, ""),
+    ],
+)
+def test_auto_is_predicted_by_the_best_that_it_holds(predicted, rate, said):
+    tried = {} if rate is None else {str(DRAFT): measurement(rate)}
+    room = fitting("fits")
+    row = shown(predicted=predicted, measured=tried, fits=room)["auto"]
+    assert row.detail.removeprefix("The fastest of what can draft here, round by round") == said
+    assert "predicted" not in shown(predicted=predicted, measured={
+        "auto": measurement(60.0)})["auto"].detail  # fmt: skip
+
+
 def test_the_targets_own_head_has_a_row_where_it_has_one():
     assert "mtp" not in shown()
     able = Verdict(Level.GOOD, own_head.GOOD)

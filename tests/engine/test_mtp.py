@@ -10,7 +10,9 @@ from transformers import AutoModelForCausalLM
 
 from engine.drafters.head import HeadDrafter
 from engine.errors import DraftRefused
+from engine.guidance import Level, Verdict
 from engine.heads.opening import open_mtp
+from engine.library import own_head
 from engine.loading import load
 from engine.session import Session
 from tests.families import tiny
@@ -99,6 +101,12 @@ def test_a_head_says_what_its_family_says(models, family, precision):
         said = network.get_output_embeddings()(wanted)
         near = {"rtol": 0, "atol": 0.06 * float(said.abs().max())}
         torch.testing.assert_close(head.logits(out), said, **near)
+
+
+@pytest.mark.parametrize("family", KINDS)
+def test_that_a_target_has_a_head_is_told_from_its_headers(models, family):
+    *_, loaded = models(family)
+    assert own_head.judge(loaded.loaded.info) == Verdict(Level.GOOD, own_head.GOOD)
 
 
 @pytest.mark.parametrize("family", DRAFTED)
