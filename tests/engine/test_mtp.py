@@ -203,6 +203,20 @@ def test_a_chat_is_the_same_with_the_models_own_head(tmp_path):
     session.close()
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_auto_holds_the_models_own_head_where_it_can_be_used(tmp_path, whole):
+    change = (lambda s: s) if whole else without("model.mtp_layers.0.mlp.up_proj.weight")
+    write(tmp_path / "m", "qwen2", "mimo", change)
+    session = Session(tmp_path / "cache")
+    session.load_target(tmp_path / "m", precision="fp32")
+    asked = [Message("user", "abc abc")], Sampling(0.8, seed=2, max_tokens=24)
+    plain = [token for chunk in session.reply(*asked) for token in chunk.token_ids]
+    session.choose_draft("auto")
+    assert ("mtp" in session._drafter._drafters) == whole
+    assert [token for chunk in session.reply(*asked) for token in chunk.token_ids] == plain
+    session.close()
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A target that has learned a rule, with a head of its own that has learned from it."""
