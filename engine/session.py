@@ -41,6 +41,7 @@ from engine.fit import Pair
 from engine.heads.dflash import DFlashHead
 from engine.heads.opening import open_head, open_mtp
 from engine.learned import Learned
+from engine.library import own_head
 from engine.library.candidates import setup
 from engine.library.index import identity
 from engine.library.inspect import inspect, read_vocabulary
@@ -156,8 +157,8 @@ class Session:
         stopped: Stopped = _never,
     ) -> None:
         """Draft with what `BUILT_IN` names, the target's own head "mtp", the model or head at a
-        path, or "auto": round by round the fastest of what needs no model and, where one is given,
-        of the `model` or head. The target stays loaded.
+        path, or "auto": round by round the fastest of what needs no model, of the target's own head
+        if it has one and, where one is given, of the `model` or head. The target stays loaded.
 
         Raises DraftRefused when it cannot draft for this target, and what `loading.load` raises.
         Drafting is off then.
@@ -171,6 +172,8 @@ class Session:
         drafters = self._built_in(choice) if choice in (*BUILT_IN, AUTO) else []
         wanted = precision or self.target.loaded.precision
         path = model if choice == AUTO else None if drafters or choice == MTP else Path(choice)
+        if choice == AUTO:
+            drafters += own_drafters(self.target, wanted, progress, stopped)
         if choice == MTP:
             drafters.append(own_drafter(self.target, wanted, progress, stopped))
         elif path is not None and inspect(path).kind is Kind.HEAD:
@@ -439,6 +442,19 @@ def own_drafter(
     with failures_named(info.name), _told(None, progress, stopped):
         head = open_mtp(target.model, info, precision)
     return HeadDrafter(head, target.model.device)
+
+
+def own_drafters(
+    target: LoadedModel,
+    precision: Precision,
+    progress: Report = _unheard,
+    stopped: Stopped = _never,
+) -> list[Drafter]:
+    """The same in a list, which is empty where the target has no head that can be used."""
+    if own_head.refusal(target.loaded.info) is None:
+        with contextlib.suppress(DraftRefused):
+            return [own_drafter(target, precision, progress, stopped)]
+    return []
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ from engine.library.inspect import inspect
 from engine.loading import LoadedModel, Stopped
 from engine.measured import MTP
 from engine.sampling import resolve
-from engine.session import Session, check_pair, drafter_of, head_drafter, own_drafter
+from engine.session import Session, check_pair, drafter_of, head_drafter, own_drafter, own_drafters
 from engine.text import Piece, Reading
 from engine.vocabulary import difference
 
@@ -123,6 +123,8 @@ def _ours(plan: Plan, stock: Stock, target: LoadedModel) -> list[Contender]:
             path = plan.auto_draft if draft == AUTO else draft
             drafters = built_in(str(draft)) if draft in (*BUILT_IN, AUTO) else []
             way, models = plain, [target]
+            if draft == AUTO:
+                drafters += own_drafters(target, of_drafts)
             if draft == MTP:
                 drafters.append(own_drafter(target, of_drafts))
                 way = replace(plain, draft_precision=of_drafts)

@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 
+from engine.api import Message, Sampling
 from engine.drafters.head import HeadDrafter
 from engine.errors import DraftRefused
 from engine.guidance import Level, Verdict
@@ -176,6 +177,20 @@ def test_a_head_that_is_another_is_refused_by_tensor(name, tmp_path):
         session.choose_draft("mtp")
     assert refused.value.code == code
     assert value in refused.value.reason.values.values()
+    session.close()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_auto_holds_the_models_own_head_where_it_can_be_used(tmp_path, whole):
+    change = (lambda s: s) if whole else without("model.mtp_layers.0.mlp.up_proj.weight")
+    write(tmp_path / "m", "qwen2", "mimo", change)
+    session = Session(tmp_path / "cache")
+    session.load_target(tmp_path / "m", precision="fp32")
+    asked = [Message("user", "abc abc")], Sampling(0.8, seed=2, max_tokens=24)
+    plain = [token for chunk in session.reply(*asked) for token in chunk.token_ids]
+    session.choose_draft("auto")
+    assert ("mtp" in session._drafter._drafters) == whole
+    assert [token for chunk in session.reply(*asked) for token in chunk.token_ids] == plain
     session.close()
 
 
