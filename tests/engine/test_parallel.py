@@ -1,10 +1,13 @@
 """PARD: a draft model's guesses in one pass behind masks, and no token changed."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from engine.drafters.parallel import ParallelDrafter
 from engine.errors import DraftRefused
+from engine.session import drafter_of
 from tests.tiny import language_model, plain, policy, run
 
 MASK = 260
@@ -59,3 +62,10 @@ def test_a_mask_that_is_no_token_is_refused_by_its_number(mask):
     with pytest.raises(DraftRefused) as refused:
         drafter(mask)
     assert str(mask) in refused.value.reason.values.values()
+
+
+@pytest.mark.parametrize(("settings", "kind"), [({}, "model"), ({"pard_token": MASK}, "parallel")])
+def test_a_draft_with_a_mask_drafts_by_its_own_format(settings, kind, monkeypatch):
+    monkeypatch.setattr("engine.session.difference", lambda ours, theirs: None)
+    draft = SimpleNamespace(model=language_model(**settings))
+    assert drafter_of(None, draft, None, None).name == kind
