@@ -34,6 +34,7 @@ from engine.drafters.auto import Auto
 from engine.drafters.base import Drafter
 from engine.drafters.block import BlockDrafter
 from engine.drafters.head import HeadDrafter
+from engine.drafters.parallel import ParallelDrafter, mask_of
 from engine.drafters.small_model import SmallModelDrafter
 from engine.drafters.translated import TranslatedDrafter
 from engine.errors import Cancelled, DraftRefused, LoadError, heed
@@ -474,7 +475,8 @@ def drafter_of(
 ) -> Drafter:
     """What drafts for `target` with `draft`, translating where their vocabularies differ."""
     if difference(ours, theirs) is None:
-        return SmallModelDrafter(draft.model)
+        alone = mask_of(draft.model) is None
+        return SmallModelDrafter(draft.model) if alone else ParallelDrafter(draft.model)
     words = Words(target.tokenizer, ours), Words(draft.tokenizer, theirs)
     return TranslatedDrafter(draft.model, *words)
 
