@@ -19,7 +19,7 @@ PACKED_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 ROW_BYTES = 8  # the scale of a row of int8, as torch keeps it
 # As engine.cache and engine.kernels.attention have them, which this file may not import: torch.
 BUCKET, KEPT_BEHIND = 128, 512
-# A running state as it is, as it was at 4 earlier lengths (engine.cache.KEPT_STATES), and before
+# A running state as it is, as it was at 4 earlier lengths (engine.running.KEPT_STATES), and before
 # each row of a round of 4 drafts.
 STATES = 1 + 4 + 5
 INT4_GROUP, GROUP_BYTES = 64, 4  # numbers that share a scale and a zero point; bytes of the two

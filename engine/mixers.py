@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from engine import families
-from engine.cache import States, states_of
+from engine.running import States, states_of
 
 Call = Callable[..., Any]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from engine.api import ModelInfo
-from engine.cache import KEPT_STATES
 from engine.library.inspect import inspect
 from engine.memory import STATES, cache_bytes, cache_precision, estimate, weight_bytes
+from engine.running import KEPT_STATES
 from tests.folders import tiny_config, write_bare, write_model
 
 MIB = 2**20

@@ -13,14 +13,14 @@ import torch
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import DynamicSlidingWindowLayer
 
-from engine import cache as module
+from engine import running as module
 from engine.api import Drafting, Finish, Message, Sampling
-from engine.cache import KEPT_STATES, States
 from engine.drafters import NGramDrafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.families import FORGETTING, REWINDABLE
 from engine.model import LanguageModel
 from engine.roles import PREFILL_CHUNK
+from engine.running import KEPT_STATES, States
 from engine.session import Session
 from engine.verify import Draft
 from tests.families import FAMILIES, tiny
