@@ -1,5 +1,6 @@
 """The rows of a bench measured in turns, and what has been measured kept."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from engine.bench.report import Report, rows_of
 from engine.bench.runs import Run
 from engine.bench.stock import Say
 from engine.devices import pick
+from engine.errors import ContextFull
 from engine.library.inspect import inspect
 from engine.loading import Stopped
 
@@ -26,7 +28,8 @@ def compare(
 
     The rows take turns on each prompt, in an order that moves on, so that a slow minute of the
     machine hits them all. Finished runs are kept in `file`: what it holds of this plan is not
-    measured again, what it holds of another one is refused. Raises what loading and Record raise.
+    measured again, what it holds of another one is refused. Prompts longer than the context are
+    left out. Raises what loading and Record raise, and ContextFull where all are too long.
     """
     contenders.check(plan)
     record = Record(file, identity(plan))
@@ -42,11 +45,14 @@ def compare(
 
 
 def _report(plan: Plan, runs: Sequence[Run]) -> Report:
+    answered = Counter(run.prompt for run in runs)
+    whole = max(answered.values())
+    runs = [run for run in runs if answered[run.prompt] == whole]
     rows = rows_of(runs, plan.kinds)
     return Report(
         model=inspect(plan.model).name,
         device=pick(plan.device),
-        prompts=len(plan.prompts),
+        prompts=len({run.prompt for run in runs}),
         max_tokens=plan.max_tokens,
         repeat=plan.repeat,
         rows=rows,
@@ -65,11 +71,19 @@ def _measure(
     if done:
         total = len(able) * len(plan.prompts) * plan.repeat
         say(f"{len(done)} of {total} runs are taken over")
+    too_long: set[int] = set()
     for prompt, again, contender in _turns(plan, able):
         way = contender.way
-        if (way, prompt, again) in done:
+        if (way, prompt, again) in done or prompt in too_long:
             continue
-        answers = contender.answer(plan.prompts[prompt], plan.max_tokens, stopped)
+        try:
+            answers = contender.answer(plan.prompts[prompt], plan.max_tokens, stopped)
+        except ContextFull as error:
+            too_long.add(prompt)
+            if len(too_long) == len(plan.prompts):
+                raise
+            say(f"prompt {prompt + 1} of {len(plan.prompts)} is left out: {error}")
+            continue
         record.add(Run(way, prompt, again, contender.memory_bytes, answers))
         rate = answers[-1].tokens_per_second
         say(f"prompt {prompt + 1} of {len(plan.prompts)}, {way.label}: {rate:.1f} tok/s")
@@ -88,11 +102,12 @@ def _warmed_up(
 ) -> list[Contender]:
     """The contenders that can answer: transformers refuses some pairs that we run."""
     able = []
+    shortest = min((asked[:1] for asked in plan.prompts), key=lambda asked: len(asked[0]))
     for i, contender in enumerate(found):
         say(f"warming up {i + 1} of {len(found)}")
         tokens = min(WARM_UP_TOKENS, plan.max_tokens)
         try:
-            contender.answer(plan.prompts[0][:1], tokens, stopped)
+            contender.answer(shortest, tokens, stopped)
         except ValueError as error:
             if contender.way.engine != "transformers":
                 raise

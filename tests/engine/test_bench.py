@@ -10,7 +10,7 @@ from engine.api import Finish, Sampling
 from engine.bench import contenders
 from engine.bench.comparison import compare
 from engine.bench.plan import Plan
-from engine.errors import Cancelled, DraftRefused, OutOfMemory
+from engine.errors import Cancelled, ContextFull, DraftRefused, OutOfMemory
 from tests.folders import IM_END, tiny_config, write_json, write_model
 from tests.vocabularies import byte_level_json, write_other
 
@@ -65,6 +65,23 @@ def test_auto_has_a_row_and_holds_a_model_beside_the_lookups(folders):
     assert auto.differing_ids == 0
     assert auto.acceptance_rate is not None
     assert report.faults() == []
+
+
+def test_a_prompt_longer_than_the_context_is_left_out_and_told(folders, tmp_path):
+    told = []
+    prompts = [("abc " * 5000,), ("one two one two",)]
+    asked = plan(folders, prompts=prompts, kinds=["long", "short"], drafts=["ngram"])
+    report = compare(asked, told.append, file=tmp_path / "runs.json")
+    assert report.prompts == 1
+    assert [row.prompts for row in report.rows] == [1, 1]
+    assert list(report.rows[0].by_category) == ["short"]
+    assert len([line for line in told if "prompt 1 of 2 is left out" in line]) == 1
+    assert compare(asked, file=tmp_path / "runs.json") == report
+
+
+def test_where_every_prompt_is_too_long_it_is_an_error(folders):
+    with pytest.raises(ContextFull):
+        compare(plan(folders, prompts=[("abc " * 5000,)]))
 
 
 def test_plain_decoding_is_measured_though_not_asked_for(folders):
