@@ -84,10 +84,11 @@ def test_ids_equal_plain_decoding(kind, name, tmp_path):
 
 
 class Paced:
-    """A drafter that ends a draft before a token of which it is no surer than `bar`."""
+    """A drafter that ends a draft before a token of which it is no surer than `bar`, but drafts at
+    `least` so many."""
 
-    def __init__(self, drafter, bar=-99.0):
-        self.drafter, self.bar, self.told = drafter, bar, []
+    def __init__(self, drafter, least=0):
+        self.drafter, self.least, self.bar, self.told = drafter, least, -99.0, []
 
     def __getattr__(self, name):
         return getattr(self.drafter, name)
@@ -98,6 +99,8 @@ class Paced:
 
     def pace(self, sure):
         self.asked.append(sure)
+        if len(self.asked) <= self.least:
+            return 99
         self.told.append(sure)
         return 99 if sure > self.bar else len(self.asked) - 1
 
@@ -147,21 +150,21 @@ def test_the_ratio_rule_does_not_shift_the_distribution(name, tmp_path):
     """Chi-square through the loop, of two tokens in a row; how long is drafted follows from how
     sure it is behind the first, too."""
     target, prompt = target_of("llama"), repeating("llama")
-    warm = policy(temperature=1.5, top_k=4)
+    warm = policy(temperature=3.0, top_k=4)
     (first,) = warm.distributions(target_logits(target, prompt), prompt)
     exact = [dict(zip(first.ids.tolist(), first.probs, strict=True)), {}]
     for token, chance in exact[0].items():
         (row,) = warm.distributions(target_logits(target, [*prompt, token]), [*prompt, token])
         for then, p in zip(row.ids.tolist(), row.probs, strict=True):
             exact[1][then] = exact[1].get(then, 0.0) + chance * p
-    paced = Paced(built(name, target, tmp_path / "h"))
+    paced = Paced(built(name, target, tmp_path / "h"), least=1)
     target.cache.empty()
     counts, drafted, accepted = [dict.fromkeys(each, 0) for each in exact], 0, 0
     for seed in range(TRIES):
         target.cache.crop_to(len(prompt) - 1)
         paced.settle(len(prompt) - 1)
         tokens = list(prompt)
-        choose = policy(temperature=1.5, top_k=4, seed=seed, verification="rejection")
+        choose = policy(temperature=3.0, top_k=4, seed=seed, verification="rejection")
         for _, one in decode(target, paced, FixedLength(2), tokens, choose, limit=len(prompt) + 3):
             drafted, accepted = drafted + one.drafted, accepted + one.accepted
             if len(tokens) > len(prompt) + 1:
