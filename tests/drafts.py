@@ -97,7 +97,7 @@ def own_tensors(network: Any) -> Weights:
     """Of a head in a model's own files, as Qwen names them."""
     found, _ = mtp_tensors(network, "qwen")
     width = found["mtp.fc.weight"].shape[0]
-    found["mtp.fc.weight"][:, :width] += torch.eye(width)
+    found["mtp.fc.weight"][:, :width] += 4 * torch.eye(width)
     return found
 
 
