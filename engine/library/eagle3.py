@@ -82,7 +82,6 @@ def read(config: Mapping[str, Any], tensors: Tensors, target: ModelInfo) -> Eagl
     stored = {_plain(name): name for name in tensors}
     shapes = {name: tensors[own][1].shape for name, own in stored.items()}
     speculators = "speculators_model_type" in config
-    only(layer, "num_hidden_layers", 1)
     only(outer, "use_aux_hidden_state", True)
     places = _places(outer, target)
     joined = "input_norm.weight" in shapes
@@ -97,6 +96,7 @@ def read(config: Mapping[str, Any], tensors: Tensors, target: ModelInfo) -> Eagl
         fc_norm=flag(outer, "fc_norm", "fc_norm.0.weight" in shapes),
         norm_output=flag(outer, "norm_output", False),
     )
+    only(layer, "num_hidden_layers", 1)
     fc, width = shapes.get("fc.weight", ()), found.target_width
     if len(fc) == 2 and fc[1] != len(places) * width:
         raise DraftRefused(
