@@ -68,7 +68,8 @@ class Offer:
     """What a drafter could draft now: `most` tokens at most.
 
     `found`: they are there already, by a match of `match` tokens, and only to be cut. Others have
-    yet to be computed, by a drafter that lacks `missed` tokens of the text.
+    yet to be computed, by a drafter that lacks `missed` tokens of the text: token by token, or all
+    `at_once`, in one step.
     """
 
     name: str
@@ -76,6 +77,11 @@ class Offer:
     found: bool = False
     match: int = 0
     missed: int = 0
+    at_once: bool = False
+
+    def steps(self, length: int) -> int:
+        """How often something is computed for a draft of `length` tokens."""
+        return 0 if self.found else 1 if self.at_once else length
 
 
 @dataclass(frozen=True)
@@ -338,7 +344,7 @@ class Automatic:
     def _drafted(self, choice: Choice, stats: RoundStats) -> float:
         """Learn from a round with a draft; the seconds that such a one takes as a rule."""
         offer, known = self._offers[choice.name], self._drafters[choice.name]
-        steps = 0 if offer.found else len(self._sure) or stats.drafted
+        steps = offer.steps(len(self._sure) or stats.drafted)
         if steps:
             self._time(offer, stats.draft_seconds, steps)
             judged = stats.accepted + (stats.accepted < stats.drafted)
@@ -393,12 +399,12 @@ class Automatic:
     def _lengths(self, offer: Offer) -> list[Choice]:
         """What each length of a draft brings and costs, from 1 on."""
         acceptance = self._drafters[offer.name].acceptance
-        step = 0.0 if offer.found else self._costs.draft(offer.name)
+        step = self._costs.draft(offer.name)
         tokens, survival, choices = 1.0, 1.0, []
         for length in range(1, offer.most + 1):
             survival *= acceptance.chance(offer.match, length - 1)
             tokens += survival
-            seconds = length * step + self._costs.verify(length + 1)
+            seconds = offer.steps(length) * step + self._costs.verify(length + 1)
             choices.append(Choice(offer.name, length, tokens, seconds))
         return choices
 
