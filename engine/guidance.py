@@ -96,8 +96,8 @@ def _mask_refusal(draft: ModelInfo) -> Reason | None:
     mask, tokens = draft.mask, draft.vocab_size or LARGEST
     if mask is None or (isinstance(mask, int) and 0 <= mask < tokens):
         return None
-    values = {"key": "pard_token", "value": mask, "usable": f"0 to {tokens - 1}"}
-    return Reason("head_setting", SETTING, values)
+    values: dict[str, str | int | float] = {"key": "pard_token", "value": mask}
+    return Reason("head_setting", SETTING, values | {"usable": f"0 to {tokens - 1}"})
 
 
 LARGEST = 2**31

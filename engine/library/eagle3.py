@@ -2,10 +2,10 @@
 it; P-EAGLE's too, which are the same with a mask.
 
 Li et al. 2025, "EAGLE-3: Scaling up Inference Acceleration of Large Language Models via
-Training-Time Test"; arXiv 2602.01469, "P-EAGLE: Parallel-Drafting EAGLE with Scalable Training".
-A head that is read a little wrongly drafts all the same, and is never right:
-so whatever is not known for certain is refused, by its number or tensor. Reads no weights but the
-map of a reduced vocabulary.
+Training-Time Test"; arXiv 2602.01469, "P-EAGLE: Parallel-Drafting EAGLE with Scalable Training". A
+head that is read a little wrongly drafts all the same, and is never right: so whatever is not known
+for certain is refused, by its number or tensor. Reads no weights but the map of a reduced
+vocabulary.
 """
 
 from collections.abc import Mapping
