@@ -232,7 +232,7 @@ class Automatic:
     1), s[i] being the chance that the first i are right, in the measured time of a round. Of
     drafts that are there for the asking, each is weighed against the rate of all others. What has
     to be computed first pauses while plain steps are faster; a pause ends with a trial of one
-    token a round.
+    token a round, or of one pass that guesses all.
     """
 
     def __init__(self, longest: Mapping[str, int]) -> None:
@@ -384,7 +384,8 @@ class Automatic:
             return None
         lengths = self._lengths(offer)
         if known.fresh or not self._costs.knows(offer.name):
-            return lengths[0]
+            # a pass teaches the more the more it guesses
+            return lengths[-1 if offer.at_once else 0]
         best = max(lengths, key=_rate)
         if _rate(best) < MARGIN * plain:
             known.stop(1 / plain, lengths[0].seconds)
