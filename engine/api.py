@@ -101,8 +101,10 @@ class ModelInfo:
     """What headers and configuration say of a model. None: the files do not say.
 
     `active` are the parameters that a token uses, where that is not all of them; `apart` numbers
-    that no text needs (images, sound, further heads), which `parameters` leave out. The last ones
-    are what its memory follows from, counts of numbers: `linear` in the matrices of linear layers,
+    that no text needs (images, sound, further heads), which `parameters` leave out. `mask` is what
+    they name as the token of a mask, in drafts that guess several tokens in one pass: maybe none.
+    The last ones are what its memory follows from, counts of numbers: `linear` in the matrices of
+    linear layers,
     which have `linear_rows` rows together, `experts` of them in those of a mixture's experts;
     `embedding` in the table of tokens; `head` in the output matrix, 0 where the table serves as
     one; `other` in all other tensors. `cache_widths` has the numbers that each layer keeps of a
@@ -128,6 +130,7 @@ class ModelInfo:
     quantisation: str | None = None
     licence: str | None = None
     has_template: bool = False
+    mask: int | str | None = None
     linear: int | None = None
     linear_rows: int | None = None
     experts: int = 0

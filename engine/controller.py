@@ -68,7 +68,8 @@ class Offer:
     """What a drafter could draft now: `most` tokens at most.
 
     `found`: they are there already, by a match of `match` tokens, and only to be cut. Others have
-    yet to be computed, by a drafter that lacks `missed` tokens of the text.
+    yet to be computed, by a drafter that lacks `missed` tokens of the text: token by token, or all
+    `at_once`, in one step.
     """
 
     name: str
@@ -76,6 +77,11 @@ class Offer:
     found: bool = False
     match: int = 0
     missed: int = 0
+    at_once: bool = False
+
+    def steps(self, length: int) -> int:
+        """How often something is computed for a draft of `length` tokens."""
+        return 0 if self.found else 1 if self.at_once else length
 
 
 @dataclass(frozen=True)
@@ -226,7 +232,7 @@ class Automatic:
     1), s[i] being the chance that the first i are right, in the measured time of a round. Of
     drafts that are there for the asking, each is weighed against the rate of all others. What has
     to be computed first pauses while plain steps are faster; a pause ends with a trial of one
-    token a round.
+    token a round, or of one pass that guesses all.
     """
 
     def __init__(self, longest: Mapping[str, int]) -> None:
@@ -338,7 +344,7 @@ class Automatic:
     def _drafted(self, choice: Choice, stats: RoundStats) -> float:
         """Learn from a round with a draft; the seconds that such a one takes as a rule."""
         offer, known = self._offers[choice.name], self._drafters[choice.name]
-        steps = 0 if offer.found else len(self._sure) or stats.drafted
+        steps = offer.steps(len(self._sure) or stats.drafted)
         if steps:
             self._time(offer, stats.draft_seconds, steps)
             judged = stats.accepted + (stats.accepted < stats.drafted)
@@ -378,7 +384,8 @@ class Automatic:
             return None
         lengths = self._lengths(offer)
         if known.fresh or not self._costs.knows(offer.name):
-            return lengths[0]
+            # a pass teaches the more the more it guesses
+            return lengths[-1 if offer.at_once else 0]
         best = max(lengths, key=_rate)
         if _rate(best) < MARGIN * plain:
             known.stop(1 / plain, lengths[0].seconds)
@@ -393,12 +400,12 @@ class Automatic:
     def _lengths(self, offer: Offer) -> list[Choice]:
         """What each length of a draft brings and costs, from 1 on."""
         acceptance = self._drafters[offer.name].acceptance
-        step = 0.0 if offer.found else self._costs.draft(offer.name)
+        step = self._costs.draft(offer.name)
         tokens, survival, choices = 1.0, 1.0, []
         for length in range(1, offer.most + 1):
             survival *= acceptance.chance(offer.match, length - 1)
             tokens += survival
-            seconds = length * step + self._costs.verify(length + 1)
+            seconds = offer.steps(length) * step + self._costs.verify(length + 1)
             choices.append(Choice(offer.name, length, tokens, seconds))
         return choices
 

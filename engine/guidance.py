@@ -87,9 +87,21 @@ def drafting_refusal(target: ModelInfo) -> Reason | None:
 
 def draft_refusal(draft: ModelInfo) -> Reason | None:
     """Why `draft` cannot draft for any target, or None."""
-    return NOT_WHOLE.get(draft.kind) or (RECURRENT_DRAFT if draft.recurrent else None)
+    refusal = NOT_WHOLE.get(draft.kind) or (RECURRENT_DRAFT if draft.recurrent else None)
+    return refusal or _mask_refusal(draft)
 
 
+def _mask_refusal(draft: ModelInfo) -> Reason | None:
+    """A draft that guesses several tokens in one pass has a token for the mask."""
+    mask, tokens = draft.mask, draft.vocab_size or LARGEST
+    if mask is None or (isinstance(mask, int) and 0 <= mask < tokens):
+        return None
+    values: dict[str, str | int | float] = {"key": "pard_token", "value": mask}
+    return Reason("head_setting", SETTING, values | {"usable": f"0 to {tokens - 1}"})
+
+
+LARGEST = 2**31
+SETTING = "Its {key} is {value}; what can be used is {usable}"
 TRANSLATED = Reason("translated", "Other vocabulary: translated")
 OWN_DRAFT = Reason("own_draft", "This is the target itself")
 RECURRENT_TARGET = Reason(

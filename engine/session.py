@@ -34,12 +34,13 @@ from engine.drafters.auto import Auto
 from engine.drafters.base import Drafter
 from engine.drafters.block import BlockDrafter
 from engine.drafters.head import HeadDrafter
-from engine.drafters.parallel import ParallelDrafter, mask_of
+from engine.drafters.parallel import ParallelDrafter, ParallelHeadDrafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.drafters.translated import TranslatedDrafter
 from engine.errors import Cancelled, DraftRefused, LoadError, heed
 from engine.fit import Pair
 from engine.heads.dflash import DFlashHead
+from engine.heads.eagle3 import PEagleHead
 from engine.heads.opening import open_head, open_mtp
 from engine.learned import Learned
 from engine.library import own_head
@@ -428,6 +429,8 @@ def head_drafter(
     with failures_named(inspect(path).name), _told(inspect(path).parameters, progress, stopped):
         head = open_head(path, target.model, target.loaded.info, precision)
     device = target.model.device
+    if isinstance(head, PEagleHead):
+        return ParallelHeadDrafter(head, device)
     return BlockDrafter(head, device) if isinstance(head, DFlashHead) else HeadDrafter(head, device)
 
 
@@ -475,8 +478,10 @@ def drafter_of(
 ) -> Drafter:
     """What drafts for `target` with `draft`, translating where their vocabularies differ."""
     if difference(ours, theirs) is None:
-        alone = mask_of(draft.model) is None
-        return SmallModelDrafter(draft.model) if alone else ParallelDrafter(draft.model)
+        model, mask = draft.model, draft.loaded.info.mask
+        if isinstance(mask, int):
+            return ParallelDrafter(model, mask)
+        return SmallModelDrafter(model)
     words = Words(target.tokenizer, ours), Words(draft.tokenizer, theirs)
     return TranslatedDrafter(draft.model, *words)
 

@@ -4,7 +4,6 @@ What the target says follows mostly from its last token, and each head and model
 alone. So they are often right and often wrong, without having been trained.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from engine.drafters import BUILT_IN
 from engine.drafters.base import Drafter
 from engine.drafters.block import BlockDrafter
 from engine.drafters.head import HeadDrafter
+from engine.drafters.parallel import ParallelDrafter, ParallelHeadDrafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.heads.opening import open_head, open_mtp
 from engine.model import LanguageModel
@@ -28,6 +28,7 @@ from tests.heads import (
     safeailab,
     speculators,
     speculators_dflash,
+    speculators_peagle,
     tensors,
     write_head,
     zlab,
@@ -45,12 +46,14 @@ HEADS: dict[str, dict[str, Any]] = {
     "eagle3, speculators": speculators(
         {**WIDE, **OWN_ROW}, norm_before_fc=True, draft_vocab_size=262
     ),
+    "p-eagle, speculators": speculators_peagle({**WIDE, **OWN_ROW}, draft_vocab_size=262),
     "dflash, authors": zlab(num_hidden_layers=1, **WIDE, **TWO_ROWS),
     "dflash, speculators": speculators_dflash(
         {"num_hidden_layers": 1, **WIDE, **OWN_ROW}, sample_from_anchor=True, draft_vocab_size=262
     ),
 }
-MODELS = ("model", "other vocabulary")
+KINDS = {"eagle3": HeadDrafter, "p-eagle": ParallelHeadDrafter, "dflash": BlockDrafter}
+MODELS = ("model", "pard", "other vocabulary")
 LOOKUPS = tuple(name for name in BUILT_IN if name != "none")
 EVERY = (*LOOKUPS, *MODELS, *HEADS, "mtp")
 
@@ -81,7 +84,11 @@ def head_tensors(name: str, network: Any) -> Weights:
     # of token and state, side by side, the token
     found[f"{at}self_attn.v_proj.weight"] = torch.cat([same, 0 * same], 1)
     found[f"{at}hidden_norm.weight"] *= 0.2
-    found["embed_tokens.weight"] = table
+    found["embed_tokens.weight"] = table.clone()
+    if "mask_hidden" in found:
+        # a mask goes by nothing, and is unsure
+        found["embed_tokens.weight"][MASK] = 0
+        found["mask_hidden"] *= 0
     own = torch.arange(config["draft_vocab_size"])
     found["lm_head.weight"] = matrix[own + found["d2t"] if "d2t" in found else own]
     return found
@@ -121,6 +128,8 @@ def _made(name: str, target: LanguageModel, folder: Path) -> Drafter:
                 layer.self_attn.o_proj.weight.mul_(0.5)
         if name == "model":
             return SmallModelDrafter(little)
+        if name == "pard":
+            return ParallelDrafter(little, MASK)
         return behind(byte_level_json(), little)
     info = info_of(target)
     if name == "mtp":
@@ -130,8 +139,9 @@ def _made(name: str, target: LanguageModel, folder: Path) -> Drafter:
         return HeadDrafter(head, target.device)
     weights = head_tensors(name, target.network)
     opened = open_head(write_head(folder, HEADS[name], weights), target, info, "fp32")
-    kind: Callable[..., Drafter] = BlockDrafter if "dflash" in name else HeadDrafter
-    return kind(opened, target.device)
+    kind: Any = KINDS[name.partition(",")[0]]
+    found: Drafter = kind(opened, target.device)
+    return found
 
 
 def write_all(root: Path) -> None:
@@ -139,8 +149,10 @@ def write_all(root: Path) -> None:
     target = language_model()
     lean(target.network)
     settings = {"eos_token": "<|im_end|>", "bos_token": "<s>"}
-    for name, layers in (("target", None), ("model", 1)):
-        folder = write_model(root / name, config=tiny_config(eos_token_id=IM_END), layers=layers)
+    masked = {"pard_token": MASK}
+    for name, layers, more in (("target", None, {}), ("model", 1, {}), ("pard", 1, masked)):
+        config = tiny_config(eos_token_id=IM_END, **more)
+        folder = write_model(root / name, config=config, layers=layers)
         write_json(folder / "tokenizer_config.json", settings)
         state = load_file(folder / "model.safetensors")
         state["model.embed_tokens.weight"] = state["model.embed_tokens.weight"] * 4

@@ -60,6 +60,19 @@ def speculators(layer: dict[str, Any] | None = None, **changes: Any) -> dict[str
     }
 
 
+def speculators_peagle(layer: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """The same of a head that makes all guesses in one pass."""
+    found = speculators(layer)
+    del found["norm_before_residual"]
+    return {
+        **found,
+        "architectures": ["PEagleSpeculator"],
+        "speculators_model_type": "peagle",
+        "mask_token_id": MASK,
+        **changes,
+    }
+
+
 def tensors(config: dict[str, Any], *, table: bool = True, seed: int = 3) -> dict[str, Any]:
     """Random ones for `config`, named as its format names them."""
     layer = config.get("transformer_layer_config", config)
@@ -100,6 +113,14 @@ def tensors(config: dict[str, Any], *, table: bool = True, seed: int = 3) -> dic
     if config.get("fc_norm"):
         for i in range(len(places)):
             shapes[f"fc_norm.{i}.weight"] = (states,)
+    first = {n.removeprefix(at): s for n, s in shapes.items() if n.startswith(at)}
+    for i in range(1, layer.get("num_hidden_layers", 1)):
+        for name, shape in first.items():
+            narrow = name.endswith(("q_proj.weight", "k_proj.weight", "v_proj.weight"))
+            if name != "hidden_norm.weight":
+                shapes[f"layers.{i}.{name}"] = (shape[0], width) if narrow else shape
+    if "peagle" in config.get("speculators_model_type", "") or "ptd_token_id" in config:
+        shapes["mask_hidden"] = (1, 1, len(places) * states)
     generator = torch.Generator().manual_seed(seed)
     found = {}
     for name, shape in shapes.items():
@@ -143,7 +164,7 @@ def info_of(model: LanguageModel) -> Any:
 def reference(
     weights: dict[str, Any], config: dict[str, Any], x: torch.Tensor, embedded: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The layer over whole texts, as published: x [texts, rows, width] are joined states, at
+    """The layers over whole texts, as published: x [texts, rows, width] are joined states, at
     positions from 0 on; the logits of the head's own tokens, and what goes on to the next guess."""
     layer = config.get("transformer_layer_config", config)
     w = {name.replace("midlayer.", "layers.0."): tensor for name, tensor in weights.items()}
@@ -152,34 +173,45 @@ def reference(
         scale = torch.rsqrt(x.square().mean(-1, keepdim=True) + layer["rms_norm_eps"])
         return x * scale * w[name + ".weight"]
 
-    def linear(x: torch.Tensor, name: str) -> torch.Tensor:
-        return F.linear(x, w[f"layers.0.{name}.weight"], w.get(f"layers.0.{name}.bias"))
-
     texts, rows, width = x.shape
     size = layer.get("head_dim", width // layer["num_attention_heads"])
     angles = torch.arange(rows)[:, None] * layer["rope_theta"] ** (-torch.arange(0, size, 2) / size)
     cos, sin = torch.cat([angles] * 2, -1).cos(), torch.cat([angles] * 2, -1).sin()
-
-    def heads_of(x: torch.Tensor, name: str, turn: bool = True) -> torch.Tensor:
-        found = linear(x, f"self_attn.{name}_proj").view(texts, rows, -1, size).transpose(1, 2)
-        first, second = found.chunk(2, -1)
-        return found * cos + torch.cat([-second, first], -1) * sin if turn else found
-
-    normed = norm(x, "layers.0.hidden_norm")
-    both = torch.cat([norm(embedded, "layers.0.input_layernorm"), normed], -1)
-    q, k, v = heads_of(both, "q"), heads_of(both, "k"), heads_of(both, "v", turn=False)
-    k, v = (part.repeat_interleave(q.shape[1] // k.shape[1], 1) for part in (k, v))
     far = torch.arange(rows)[:, None] - torch.arange(rows)
-    sliding = layer.get("layer_types") == ["sliding_attention"]
-    seen = (far >= 0) & (far < (layer["sliding_window"] if sliding else rows))
-    scores = (q @ k.transpose(-1, -2) / size**0.5).masked_fill(~seen, -torch.inf)
-    mixed = (scores.softmax(-1) @ v).transpose(1, 2).reshape(texts, rows, -1)
-    before = config.get("norm_before_residual", "speculators_model_type" in config)
-    r = (normed if before else x) + linear(mixed, "self_attn.o_proj")
-    y = norm(r, "layers.0.post_attention_layernorm")
-    out = r + linear(F.silu(linear(y, "mlp.gate_proj")) * linear(y, "mlp.up_proj"), "mlp.down_proj")
-    normed = norm(out, "norm")
-    return F.linear(normed, w["lm_head.weight"]), normed if config.get("norm_output") else out
+    before = config.get("norm_before_residual", config.get("speculators_model_type") == "eagle3")
+
+    def through(i: int, x: torch.Tensor) -> torch.Tensor:
+        at = f"layers.{i}."
+
+        def linear(x: torch.Tensor, name: str) -> torch.Tensor:
+            return F.linear(x, w[f"{at}{name}.weight"], w.get(f"{at}{name}.bias"))
+
+        def heads_of(x: torch.Tensor, name: str, turn: bool = True) -> torch.Tensor:
+            found = linear(x, f"self_attn.{name}_proj").view(texts, rows, -1, size).transpose(1, 2)
+            first, second = found.chunk(2, -1)
+            return found * cos + torch.cat([-second, first], -1) * sin if turn else found
+
+        if i == 0:
+            normed = norm(x, f"{at}hidden_norm")
+            both = torch.cat([norm(embedded, f"{at}input_layernorm"), normed], -1)
+            x = normed if before else x
+        else:
+            both = norm(x, f"{at}input_layernorm")
+        q, k, v = heads_of(both, "q"), heads_of(both, "k"), heads_of(both, "v", turn=False)
+        k, v = (part.repeat_interleave(q.shape[1] // k.shape[1], 1) for part in (k, v))
+        sliding = layer.get("layer_types", [])[i : i + 1] == ["sliding_attention"]
+        seen = (far >= 0) & (far < (layer["sliding_window"] if sliding else rows))
+        scores = (q @ k.transpose(-1, -2) / size**0.5).masked_fill(~seen, -torch.inf)
+        mixed = (scores.softmax(-1) @ v).transpose(1, 2).reshape(texts, rows, -1)
+        r = x + linear(mixed, "self_attn.o_proj")
+        y = norm(r, f"{at}post_attention_layernorm")
+        inner = F.silu(linear(y, "mlp.gate_proj")) * linear(y, "mlp.up_proj")
+        return r + linear(inner, "mlp.down_proj")
+
+    for i in range(layer["num_hidden_layers"]):
+        x = through(i, x)
+    normed = norm(x, "norm")
+    return F.linear(normed, w["lm_head.weight"]), normed if config.get("norm_output") else x
 
 
 def joined(weights: dict[str, Any], config: dict[str, Any], states: torch.Tensor) -> torch.Tensor:

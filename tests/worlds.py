@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from engine.api import RoundStats
 from engine.drafters.auto import Auto
-from engine.drafters.base import Lookup
+from engine.drafters.base import AtOnce, Lookup
 from engine.sampling import Policy
 from engine.verify import Draft
 from tests.tiny import policy
@@ -111,12 +111,23 @@ class Model(Pretended):
             self.steps += 1
             if policy.pace is not None and self.told:
                 # a drafter is surer than it is right: its logits are off by a line
-                limit = min(limit, policy.pace(1.5 * math.log(chance / (1 - chance)) + 1))
-                if len(drafted) >= limit:
+                longest = policy.pace(1.5 * math.log(chance / (1 - chance)) + 1)
+                if len(drafted) >= longest:
                     break
+                # what is there already is looked at, too
+                limit = limit if isinstance(self, AtOnce) else min(limit, longest)
             drafted.append(self.token(here + len(drafted), chance))
         self.read = here + len(drafted)
         return Draft(tuple(drafted))
+
+
+class Pass(Model, AtOnce):
+    """Computes all in one pass: `step` seconds a draft."""
+
+    def propose(self, tokens: Sequence[int], limit: int, policy: Policy) -> Draft:
+        draft = super().propose(tokens, limit, policy)
+        self.steps = min(self.steps, 1)
+        return draft
 
 
 @dataclass

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from engine.api import RoundStats
 from engine.controller import Automatic, Offer
-from engine.drafters.base import Drafter, Lookup
+from engine.drafters.base import AtOnce, Drafter, Lookup
 from engine.drafters.careful import CarefulDrafter
 from engine.errors import Reason
 from engine.mismatch import Mismatch
@@ -36,6 +36,7 @@ class Auto:
     def __init__(self, drafters: Sequence[Drafter]) -> None:
         self._drafters = {drafter.name: CarefulDrafter(drafter) for drafter in drafters}
         self._lookups = [d.name for d in drafters if isinstance(d, Lookup)]
+        self._at_once = {d.name for d in drafters if isinstance(d, AtOnce)}
         self.mismatch = Mismatch(d.name for d in drafters if not isinstance(d, Lookup))
         self.automatic = Automatic({d.name: d.default_length for d in drafters})
         self.default_length = max((d.default_length for d in drafters), default=0)
@@ -112,7 +113,8 @@ class Auto:
             return Offer(name, len(draft.tokens), found=True, match=draft.match)
         # one that pauses says so when it is asked; it is asked again with the next answer
         most = 0 if self._drafters[name].pause is not None else self._most(name, limit)
-        return Offer(name, most, missed=len(tokens) - self._read[name])
+        missed = len(tokens) - self._read[name]
+        return Offer(name, most, missed=missed, at_once=name in self._at_once)
 
     def _most(self, name: str, limit: int) -> int:
         return min(limit, self.automatic.longest(name))

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+import torch
+
 from engine.errors import Reason
-from engine.sampling import Policy
+from engine.sampling import Distribution, Policy, choose
 from engine.verify import Draft
 
 
@@ -43,6 +45,30 @@ class Drafter(Protocol):
 class Lookup:
     """A drafter that looks up and computes nothing: asking it costs nothing, and what it found
     is one-hot. It says by how long a match it found it (`Draft.match`)."""
+
+
+class AtOnce:
+    """A drafter that computes all guesses of a round in one pass: asking it for more takes no
+    longer."""
+
+    def _drawn(
+        self, said: torch.Tensor, tokens: Sequence[int], limit: int, policy: Policy
+    ) -> Draft:
+        """At most `limit` guesses, each drawn by itself from its row of `said` [rows, vocabulary]
+        with the noise of its place."""
+        drafted: list[int] = []
+        rows: list[Distribution] = []
+        for logits in said[:limit]:
+            if policy.ends.intersection(drafted[-1:]):
+                break
+            # it is computed already: only what does not pay for being verified is left out
+            if policy.paced(limit, logits) <= len(drafted):
+                break
+            history = [*tokens, *drafted]
+            (row,) = policy.distributions(logits[None], history)
+            drafted.append(choose(row, policy.noise, len(history)))
+            rows.append(row)
+        return Draft(tuple(drafted), tuple(rows))
 
 
 class NoDrafter:

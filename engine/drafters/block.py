@@ -4,15 +4,16 @@ from collections.abc import Sequence
 
 import torch
 
+from engine.drafters.base import AtOnce
 from engine.drafters.states import StateDrafter
 from engine.heads.dflash import DFlashHead
 from engine.heads.layer import STEP
-from engine.sampling import Distribution, Policy, choose
+from engine.sampling import Policy
 from engine.verify import Draft
 
 
-class BlockDrafter(StateDrafter):
-    """All guesses of a round from one pass, each drawn by itself with the noise of its place."""
+class BlockDrafter(AtOnce, StateDrafter):
+    """All guesses of a round are the rows of a block."""
 
     def __init__(self, head: DFlashHead, device: torch.device) -> None:
         self._head = head
@@ -26,16 +27,4 @@ class BlockDrafter(StateDrafter):
             self._head.take(self._read(done, stop), done)
 
     def _draft(self, tokens: Sequence[int], limit: int, policy: Policy) -> Draft:
-        drafted: list[int] = []
-        rows: list[Distribution] = []
-        for logits in self._head.block(tokens[-1], len(tokens) - 1)[:limit]:
-            # it is computed already: only what does not pay for being verified is left out
-            if policy.paced(limit, logits) <= len(drafted):
-                break
-            history = [*tokens, *drafted]
-            (row,) = policy.distributions(logits[None], history)
-            drafted.append(choose(row, policy.noise, len(history)))
-            rows.append(row)
-            if drafted[-1] in policy.ends:
-                break
-        return Draft(tuple(drafted), tuple(rows))
+        return self._drawn(self._head.block(tokens[-1], len(tokens) - 1), tokens, limit, policy)

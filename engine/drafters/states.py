@@ -98,11 +98,10 @@ class StateDrafter(ABC):
         if end < len(tokens) - 1 or end <= self._first:
             return Draft()
         self._follow(tokens)
-        true = self._reader.length
         try:
             return self._draft(tokens, limit, policy)
         finally:
-            self._reader.crop_to(true)
+            self._reader.crop_to(len(tokens) - 1 - self._first)
 
     def settle(self, length: int) -> None:
         self._held = max(0, min(self._held, length - self._first))

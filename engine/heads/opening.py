@@ -3,7 +3,7 @@
 Everything is checked before a weight is read (`library.heads`); only safetensors are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -14,12 +14,13 @@ from engine.api import ModelInfo, Precision
 from engine.checkpoint import FolderWeights
 from engine.errors import DraftRefused, first_line
 from engine.heads.dflash import DFlashHead
-from engine.heads.eagle3 import Eagle3Head
+from engine.heads.eagle3 import Eagle3Head, PEagleHead
 from engine.heads.mtp import MtpHead
 from engine.kernels import linear, packing
 from engine.kernels.network import Embedding, groups, replace
 from engine.library import heads, mtp
 from engine.library.dflash import DFlash
+from engine.library.eagle3 import Eagle3, PEagle
 from engine.library.folder import weight_files
 from engine.library.inspect import resolve
 from engine.library.mtp import Mtp
@@ -48,6 +49,13 @@ class Head(Protocol):
     def logits(self, out: torch.Tensor) -> torch.Tensor: ...
 
 
+HEADS: Mapping[type, Callable[..., Eagle3Head | DFlashHead]] = {
+    Eagle3: Eagle3Head,
+    PEagle: PEagleHead,
+    DFlash: DFlashHead,
+}
+
+
 def open_head(
     path: Path, target: LanguageModel, info: ModelInfo, precision: Precision
 ) -> Eagle3Head | DFlashHead:
@@ -57,9 +65,8 @@ def open_head(
     does not belong to the target, and what reading files raises.
     """
     shape = heads.read(path, info)
-    head: Eagle3Head | DFlashHead
     with torch.device("meta"):
-        head = DFlashHead(shape, target) if isinstance(shape, DFlash) else Eagle3Head(shape, target)
+        head = HEADS[type(shape)](shape, target)
     weights = FolderWeights(weight_files(resolve(path)))
     for name, stored in shape.stored.items():
         if name in shape.shapes:

@@ -13,6 +13,7 @@ from engine import families
 from engine.api import ModelInfo
 from engine.errors import DraftRefused
 from engine.library.head_config import (
+    MOST_LAYERS,
     Shape,
     Tensors,
     bad_setting,
@@ -22,6 +23,7 @@ from engine.library.head_config import (
     refuse_lossy,
     shape,
     stated_places,
+    token,
 )
 
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -84,11 +86,11 @@ def read(config: Mapping[str, Any], tensors: Tensors, target: ModelInfo) -> DFla
     common = shape(layer, outer, tensors, stored, target, places=places, own_output=own)
     found = DFlash(
         **common,
-        windows=_windows(layer, outer, number(layer, "num_hidden_layers")),
+        windows=_windows(layer, outer, number(layer, "num_hidden_layers", most=MOST_LAYERS)),
         both_ways=flag(outer, "sliding_window_non_causal", False),
         causal=flag(outer, "causal", False),
         block=number(outer, "block_size"),
-        mask=_mask(outer, common["vocabulary"]),
+        mask=token(outer, "mask_token_id", common["vocabulary"]),
         from_anchor=flag(outer, "sample_from_anchor", False),
         own_output=own,
     )
@@ -99,8 +101,6 @@ def read(config: Mapping[str, Any], tensors: Tensors, target: ModelInfo) -> DFla
 
 
 def _windows(layer: Mapping[str, Any], outer: Mapping[str, Any], count: int) -> tuple[int, ...]:
-    if count > 64:
-        raise bad_setting("num_hidden_layers", count, "1 to 64")
     kinds = layer.get("layer_types") or [FULL] * count
     if outer.get("use_swa") is True:
         window = number(outer, "swa_window_size")
@@ -108,10 +108,3 @@ def _windows(layer: Mapping[str, Any], outer: Mapping[str, Any], count: int) -> 
     if len(kinds) != count or not set(kinds) <= {FULL, SLIDING}:
         raise bad_setting("layer_types", ", ".join(map(str, kinds))[:60], f"{FULL}, {SLIDING}")
     return tuple(number(layer, "sliding_window") if kind == SLIDING else 0 for kind in kinds)
-
-
-def _mask(config: Mapping[str, Any], vocabulary: int) -> int:
-    value = config.get("mask_token_id")
-    if type(value) is not int or not 0 <= value < vocabulary:
-        raise bad_setting("mask_token_id", str(value)[:20], f"0 to {vocabulary - 1}")
-    return value

@@ -27,6 +27,7 @@ HEADS = ("lm_head.weight", "output.weight", "embed_out.weight")
 LICENCE_LINE = re.compile(r"""(license|license_name):[ \t]*["']?([^\s"']+)""")
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 USED = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_k")
+MASK = "pard_token"
 EMBEDDING = re.compile(r"(embed_tokens|wte|embed_in|embeddings?|word_embeddings)\.weight$")
 
 Tensors = Mapping[str, safetensors.TensorInfo]
@@ -69,6 +70,7 @@ def describe(folder: Path, name: str) -> ModelInfo:
         quantisation=quantisation,
         licence=_licence(folder),
         has_template=template(folder) is not None,
+        mask=_mask(config),
         **_weights(
             sizes.held(shapes, layers) if model_type in families.WHOLE else text_shapes,
             config,
@@ -301,6 +303,12 @@ def _number(config: Mapping[str, Any], *keys: str) -> int | None:
     """The first of `keys` that holds a positive whole number of a size that a model may have."""
     values = (config.get(key) for key in keys)
     return next((value for value in values if type(value) is int and 0 < value < LARGEST), None)
+
+
+def _mask(config: Mapping[str, Any]) -> int | str | None:
+    """PARD's mask, as it stands there."""
+    value = config.get(MASK)
+    return value if value is None or type(value) is int else str(value)[:20]
 
 
 def _licence(folder: Path) -> str | None:

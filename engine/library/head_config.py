@@ -12,11 +12,13 @@ from typing import Any
 
 from engine.api import ModelInfo
 from engine.errors import DraftRefused
+from engine.guidance import SETTING
 from engine.library.folder import LARGEST
 from engine.library.safetensors import TensorInfo, read_tensor
 
 MAP = "d2t"
 LARGEST_MAP = 2**24  # bytes
+MOST_LAYERS = 64
 # Beside the head's own: what only training reads.
 UNREAD = ("t2d", "verifier_norm.weight", "verifier_lm_head.weight")
 ROPES = ("default", "linear", "dynamic", "yarn", "longrope", "llama3")
@@ -251,13 +253,23 @@ def compare(shapes: Shapes, stored: Mapping[str, str], tensors: Tensors) -> None
         )
 
 
-def number(part: Mapping[str, Any], key: str, default: int | None = None) -> int:
+def number(
+    part: Mapping[str, Any], key: str, default: int | None = None, most: int = LARGEST
+) -> int:
     """A size that must be stated, unless there is a default."""
     value = part.get(key)
     if value is None and default is not None:
         return default
-    if type(value) is not int or not 0 < value < LARGEST:
-        raise bad_setting(key, str(value)[:20], f"1 to {LARGEST}")
+    if type(value) is not int or not 0 < value <= most:
+        raise bad_setting(key, str(value)[:20], f"1 to {most}")
+    return value
+
+
+def token(part: Mapping[str, Any], key: str, vocabulary: int) -> int:
+    """A token that must be stated, one of so many."""
+    value = part.get(key)
+    if type(value) is not int or not 0 <= value < vocabulary:
+        raise bad_setting(key, str(value)[:20], f"0 to {vocabulary - 1}")
     return value
 
 
@@ -288,10 +300,4 @@ def only(part: Mapping[str, Any], key: str, usable: int | str | bool) -> None:
 
 def bad_setting(key: str, value: str | int, usable: str | int) -> DraftRefused:
     """A setting with which a head cannot be used."""
-    return DraftRefused(
-        "head_setting",
-        "Its {key} is {value}; what can be used is {usable}",
-        key=key,
-        value=value,
-        usable=usable,
-    )
+    return DraftRefused("head_setting", SETTING, key=key, value=value, usable=usable)

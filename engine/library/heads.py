@@ -28,7 +28,11 @@ FORMS: Mapping[str, str] = {
     "mtp": "MTP",
     "assistant": "Gemma 4 assistant",
 }
-READERS: Mapping[str, Read] = {"eagle3": eagle3.read, "dflash": dflash.read}
+READERS: Mapping[str, Read] = {
+    "eagle3": eagle3.read,
+    "p-eagle": eagle3.read_parallel,
+    "dflash": dflash.read,
+}
 STATED: Mapping[str, Method] = {
     "eagle3": "eagle3",
     "peagle": "p-eagle",

@@ -275,12 +275,14 @@ def test_heads_that_are_read_are_offered_and_others_say_their_format():
     for offer in offers:
         verdict, model = catalogue.verdict(offer, info, GUIDANCE)
         assert model is None
-        if offer.kind in ("eagle3", "dflash"):
+        if offer.kind in ("eagle3", "p-eagle", "dflash"):
             assert (verdict.level, verdict.reason) == (Level.GOOD, HEAD_FOR_THIS)
         else:
             assert verdict.level is Level.REFUSED
-        seen[offer.kind] = verdict.reason.text
-    assert seen["p-eagle"] == f"P-EAGLE head for {info.name}: cannot be used yet"
+        seen[offer.kind] = offer
+    unread = replace(seen["p-eagle"], kind="dspark")
+    said = catalogue.verdict(unread, info, GUIDANCE)[0].reason
+    assert said.text == f"DSpark head for {info.name}: cannot be used yet"
 
 
 def test_a_head_for_a_target_that_cannot_be_drafted_for_is_not_offered():

@@ -11,7 +11,7 @@ import pytest
 from engine.api import RoundStats
 from engine.controller import Automatic, Offer
 from engine.drafters.auto import Auto
-from tests.worlds import Lookups, Model, Pretended, World
+from tests.worlds import Lookups, Model, Pass, Pretended, World
 
 SEEDS = range(5)
 Make = Callable[[], Sequence[Pretended]]
@@ -19,6 +19,10 @@ Make = Callable[[], Sequence[Pretended]]
 
 def alone(right: Any, **more: Any) -> Make:
     return lambda: [Model(right, **more)]
+
+
+def at_once(right: Any, **more: Any) -> Make:
+    return lambda: [Pass(right, **more)]
 
 
 def looking(right: float, guesses: float) -> Make:
@@ -62,6 +66,21 @@ def test_a_draft_that_knows_how_sure_it_is_is_level_with_the_best_fixed_length(r
     """Chances that vary from token to token; the draft's own are off by a line."""
     make = alone(right, told=True, spread=2.0)
     assert mean(rates(make, tokens=2048)) >= 0.99 * best_fixed(make, tokens=2048)
+
+
+@pytest.mark.parametrize("spread", [0.0, 2.0])
+@pytest.mark.parametrize(("right", "step"), [(0.6, 0.02), (0.7, 0.08), (0.9, 0.12)])
+def test_a_draft_that_is_computed_at_once_pays_for_its_pass_once(right, step, spread):
+    """A pass may be dearer than what one token brings."""
+    make = at_once(right, step=step, told=spread > 0, spread=spread)
+    got = mean(rates(make))
+    assert got >= 0.92 * mean(rates(make, length=7))
+    assert got >= 1.1 * plain()
+
+
+def test_a_hopeless_draft_that_is_computed_at_once_costs_three_percent_at_most():
+    for step in (0.02, 0.08):
+        assert mean(rates(at_once(0.0, step=step))) >= 0.97 * plain()
 
 
 def test_it_is_told_how_sure_a_draft_is_before_a_token_is_drawn():

@@ -36,6 +36,7 @@ from tests.heads import (
     safeailab,
     speculators,
     speculators_dflash,
+    speculators_peagle,
     tensors,
     trained_head,
     trained_target,
@@ -479,7 +480,16 @@ def inspect_again(folder):
     return ModelInfo("h", folder, "safetensors", "", Kind.HEAD)
 
 
-@pytest.mark.parametrize("config", [safeailab(), speculators(), zlab(), speculators_dflash()])
+@pytest.mark.parametrize(
+    "config",
+    [
+        safeailab(),
+        speculators(),
+        speculators_peagle({"num_hidden_layers": 2}),
+        zlab(),
+        speculators_dflash(),
+    ],
+)
 @pytest.mark.parametrize("precision", ["int8", "bf16"])
 def test_its_memory_is_estimated_as_it_is(config, precision, target, tmp_path):
     dflash = "DFlash" in config["architectures"][0]

@@ -61,6 +61,24 @@ def test_the_thresholds_are_those_of_the_table(draft, level):
     assert judge(6.0, draft).level is level
 
 
+@pytest.mark.parametrize(
+    ("mask", "refused"), [(None, 0), (0, 0), (99, 0), (100, 1), (-1, 1), ("x", 1)]
+)
+def test_a_draft_whose_mask_is_no_token_is_refused_by_its_number(mask, refused):
+    draft = model(1, "draft", vocab_size=100, mask=mask)
+    verdict = judge_pair(model(7, "target"), draft, None, TABLE)
+    assert (verdict.level is Level.REFUSED) == (draft_refusal(draft) is not None) == bool(refused)
+    if refused:
+        assert verdict.reason.text == f"Its pard_token is {mask}; what can be used is 0 to 99"
+
+
+def test_the_mask_is_read_before_any_weight(tmp_path):
+    for mask, found in ((5, 5), (None, None), (True, "True"), ([7], "[7]"), (10**90, 10**90)):
+        info = inspect(write_bare(tmp_path / str(found)[:9], pard_token=mask))
+        assert info.mask == found
+        assert (draft_refusal(info) is None) == (mask in (5, None))
+
+
 def test_the_table_says_where_its_numbers_come_from():
     assert all(row["source"] and row["date"] for row in TABLE.values())
 

@@ -66,8 +66,6 @@ def _speculators(kind):
 @pytest.mark.parametrize(
     ("changes", "kind", "form"),
     [
-        (_speculators("peagle"), "p-eagle", "P-EAGLE"),
-        ({"pard_token": 3}, "p-eagle", "P-EAGLE"),
         (_speculators("dspark"), "dspark", "DSpark"),
         ({"architectures": ["DSparkQwen3"], "dflash_config": {}}, "dspark", "DSpark"),
         ({"architectures": ["A"], "model_type": "gemma4_assistant"}, "assistant", "Gemma 4 assi"),
@@ -87,6 +85,9 @@ def test_how_a_head_drafts_is_read_and_not_guessed_from_its_name(tmp_path):
     assert kind_of(head(tmp_path / "my-dflash-pard")) == "eagle3"
     block = {"architectures": ["DFlashDraftModel"], "dflash_config": {"mask_token_id": 3}}
     assert kind_of(head(tmp_path / "eagle3", fc=0, **block)) == "dflash"
+    assert kind_of(head(tmp_path / "dflash", **_speculators("peagle"))) == "p-eagle"
+    masked = head(tmp_path / "eagle", pard_token=3)
+    assert (kind_of(masked), is_known(masked)) == ("p-eagle", True)
     file = write_gguf(tmp_path / "mtp.gguf", {"fc.weight": [64, 192]}, architecture="eagle3")
     assert (kind_of(file), is_known(file)) == ("eagle3", False)
     assert refusal(file, None).text == "EAGLE-3 (GGUF) head: cannot be used yet"
