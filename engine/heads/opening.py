@@ -13,12 +13,14 @@ from torch import nn
 from engine.api import ModelInfo, Precision
 from engine.checkpoint import FolderWeights
 from engine.errors import DraftRefused, first_line
+from engine.heads.assistant import AssistantHead
 from engine.heads.dflash import DFlashHead
 from engine.heads.eagle3 import Eagle3Head
 from engine.heads.mtp import MtpHead
 from engine.kernels import linear, packing
 from engine.kernels.network import Embedding, groups, replace
 from engine.library import heads, mtp
+from engine.library.assistant import Assistant
 from engine.library.dflash import DFlash
 from engine.library.folder import weight_files
 from engine.library.inspect import resolve
@@ -50,16 +52,21 @@ class Head(Protocol):
 
 def open_head(
     path: Path, target: LanguageModel, info: ModelInfo, precision: Precision
-) -> Eagle3Head | DFlashHead:
+) -> Eagle3Head | DFlashHead | AssistantHead:
     """The head at `path`, for `target`, which `info` describes; on the target's device.
 
     On a processor its matrices are packed as those of a model are. Raises DraftRefused where it
     does not belong to the target, and what reading files raises.
     """
     shape = heads.read(path, info)
-    head: Eagle3Head | DFlashHead
+    head: Eagle3Head | DFlashHead | AssistantHead
     with torch.device("meta"):
-        head = DFlashHead(shape, target) if isinstance(shape, DFlash) else Eagle3Head(shape, target)
+        if isinstance(shape, Assistant):
+            head = AssistantHead(shape, target)
+        elif isinstance(shape, DFlash):
+            head = DFlashHead(shape, target)
+        else:
+            head = Eagle3Head(shape, target)
     weights = FolderWeights(weight_files(resolve(path)))
     for name, stored in shape.stored.items():
         if name in shape.shapes:

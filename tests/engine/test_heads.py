@@ -70,7 +70,6 @@ def _speculators(kind):
         ({"pard_token": 3}, "p-eagle", "P-EAGLE"),
         (_speculators("dspark"), "dspark", "DSpark"),
         ({"architectures": ["DSparkQwen3"], "dflash_config": {}}, "dspark", "DSpark"),
-        ({"architectures": ["A"], "model_type": "gemma4_assistant"}, "assistant", "Gemma 4 assi"),
         ({"architectures": ["Qwen3NextMTP"]}, "mtp", "MTP"),
         ({"architectures": ["Medusa"]}, None, "Head for Big"),
     ],
