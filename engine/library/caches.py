@@ -125,7 +125,7 @@ def at(config: Mapping[str, Any], place: int) -> Mapping[str, Any]:
     layers = config.get("per_layer_config")
     listed = layers.items() if isinstance(layers, Mapping) else ()
     # of more than ten layers the numbers have leading zeros
-    own = next((own for at, own in listed if at.lstrip("0") == str(place).lstrip("0")), None)
+    own = {key.lstrip("0"): settings for key, settings in listed}.get(str(place).lstrip("0"))
     return {**config, **own} if isinstance(own, Mapping) else config
 
 

@@ -142,13 +142,16 @@ def write(folder, config, state, change=lambda state: state):
 
 def tensors(config):
     """Of an assistant that says what the target says where the last token tells it."""
-    network = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config), dtype=torch.float32)
+    config = AutoConfig.for_model(**config)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(4)
+        network = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        small = 0.05 * torch.randn(WIDTH, WIDTH)
     state = {n: t.detach().clone() for n, t in network.state_dict().items()}
     for name, tensor in state.items():
         if ".post_" in name:
             tensor.mul_(0.3)
-    both = torch.cat([torch.eye(WIDTH), 0.05 * torch.randn(WIDTH, WIDTH)], 1)
-    state["pre_projection.weight"] = both
+    state["pre_projection.weight"] = torch.cat([torch.eye(WIDTH), small], 1)
     state["post_projection.weight"] = torch.eye(WIDTH)
     theirs = target().network
     state["model.embed_tokens.weight"] = theirs.get_output_embeddings().weight.clone()
