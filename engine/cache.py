@@ -106,6 +106,17 @@ class Cache:
         else:
             self._length = length
 
+    def last_layer(self, *, windowed: bool) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Keys and values [1, heads, positions, size] of the last layer that keeps its own, of
+        those with a window or of those without, up to `length`; None where there is none.
+
+        Of a window there may be more than it shows, and after a rewind less.
+        """
+        for layer in reversed(self._inner.layers):
+            if getattr(layer, "keys", None) is not None and layer.is_sliding == windowed:
+                return _up_to(layer, self._length)
+        return None
+
     def opened(self, notes: int | None = None) -> DynamicCache:
         """The cache to hand to the model, cut to `length`.
 
@@ -425,6 +436,17 @@ def _attention(layer: CacheLayerMixin) -> "type[CacheLayerMixin] | None":
     if isinstance(layer, LinearAttentionCacheLayerMixin):
         return next((kind for kind in kinds if isinstance(layer, kind)), None)
     return type(layer)
+
+
+def _up_to(layer: CacheLayerMixin, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """What `layer` has of the first `length` tokens."""
+    if isinstance(layer, _InRoom):
+        keys, values = (x[:, :length].transpose(1, 2) for x in (layer.keys, layer.values))
+        return keys, values
+    own = isinstance(layer, Buffers)
+    first = layer.first if own else layer.get_seq_length() - layer.keys.shape[2]
+    keys, values = (x[:, :, : length - first] for x in (layer.keys, layer.values))
+    return keys, values
 
 
 def _stored(layer: DynamicSlidingWindowLayer) -> int:

@@ -30,6 +30,7 @@ from engine.api import (
 from engine.costs import VERIFY
 from engine.devices import release
 from engine.drafters import BUILT_IN, built_in
+from engine.drafters.assistant import AssistantDrafter
 from engine.drafters.auto import Auto
 from engine.drafters.base import Drafter
 from engine.drafters.block import BlockDrafter
@@ -39,6 +40,7 @@ from engine.drafters.small_model import SmallModelDrafter
 from engine.drafters.translated import TranslatedDrafter
 from engine.errors import Cancelled, DraftRefused, LoadError, heed
 from engine.fit import Pair
+from engine.heads.assistant import AssistantHead
 from engine.heads.dflash import DFlashHead
 from engine.heads.eagle3 import PEagleHead
 from engine.heads.opening import open_head, open_mtp
@@ -428,6 +430,8 @@ def head_drafter(
     belong to it, what reading it raises, and Cancelled."""
     with failures_named(inspect(path).name), _told(inspect(path).parameters, progress, stopped):
         head = open_head(path, target.model, target.loaded.info, precision)
+    if isinstance(head, AssistantHead):
+        return AssistantDrafter(head, target.model)
     device = target.model.device
     if isinstance(head, PEagleHead):
         return ParallelHeadDrafter(head, device)

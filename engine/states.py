@@ -66,13 +66,18 @@ class Tap:
         return found
 
     def tell(self, found: Found, start: int, rows: int) -> None:
-        """Of what `take` gave, the first `rows`, which are the tokens from `start` on."""
+        """Of what `take` gave, the first `rows`, which are the tokens from `start` on.
+
+        Where layers that read others' keys leave out rows that nobody asked for, the last of them.
+        """
         if not self._listeners:
             return
         plain = {place: self._plain(place, states[0, :rows]) for place, states in found.items()}
         for listener in self._listeners:
-            states = torch.cat([plain[place] for place in listener.places], -1)
-            listener.hear(start, states)
+            parts = [plain[place] for place in listener.places]
+            there = min(map(len, parts))
+            states = torch.cat([part[len(part) - there :] for part in parts], -1)
+            listener.hear(start + rows - there, states)
 
     def _hook(self, place: int, layers: Sequence[nn.Module]) -> torch.utils.hooks.RemovableHandle:
         if place < len(layers):

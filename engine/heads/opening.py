@@ -13,12 +13,14 @@ from torch import nn
 from engine.api import ModelInfo, Precision
 from engine.checkpoint import FolderWeights
 from engine.errors import DraftRefused, first_line
+from engine.heads.assistant import AssistantHead
 from engine.heads.dflash import DFlashHead
 from engine.heads.eagle3 import Eagle3Head, PEagleHead
 from engine.heads.mtp import MtpHead
 from engine.kernels import linear, packing
 from engine.kernels.network import Embedding, groups, replace
 from engine.library import heads, mtp
+from engine.library.assistant import Assistant
 from engine.library.dflash import DFlash
 from engine.library.eagle3 import Eagle3, PEagle
 from engine.library.folder import weight_files
@@ -49,16 +51,17 @@ class Head(Protocol):
     def logits(self, out: torch.Tensor) -> torch.Tensor: ...
 
 
-HEADS: Mapping[type, Callable[..., Eagle3Head | DFlashHead]] = {
+HEADS: Mapping[type, Callable[..., Eagle3Head | DFlashHead | AssistantHead]] = {
     Eagle3: Eagle3Head,
     PEagle: PEagleHead,
     DFlash: DFlashHead,
+    Assistant: AssistantHead,
 }
 
 
 def open_head(
     path: Path, target: LanguageModel, info: ModelInfo, precision: Precision
-) -> Eagle3Head | DFlashHead:
+) -> Eagle3Head | DFlashHead | AssistantHead:
     """The head at `path`, for `target`, which `info` describes; on the target's device.
 
     On a processor its matrices are packed as those of a model are. Raises DraftRefused where it

@@ -103,7 +103,7 @@ def of_config(config: Mapping[str, Any], model_type: str) -> Caches:
     shared = _whole(config, "num_kv_shared_layers") or 0
     widths, windows, fixed = [], [], [0, 0]
     for place, kind in enumerate(kinds):
-        here = _at(config, place)
+        here = at(config, place)
         window = _window(here) or 0
         attends = kind in (FULL, WINDOW)
         # the last ones read what others keep
@@ -120,10 +120,12 @@ def of_config(config: Mapping[str, Any], model_type: str) -> Caches:
     )
 
 
-def _at(config: Mapping[str, Any], place: int) -> Mapping[str, Any]:
+def at(config: Mapping[str, Any], place: int) -> Mapping[str, Any]:
     """The settings of the layer at `place`: transformers 5.24 writes apart what differs."""
     layers = config.get("per_layer_config")
-    own = layers.get(str(place)) if isinstance(layers, Mapping) else None
+    listed = layers.items() if isinstance(layers, Mapping) else ()
+    # of more than ten layers the numbers have leading zeros
+    own = {key.lstrip("0"): settings for key, settings in listed}.get(str(place).lstrip("0"))
     return {**config, **own} if isinstance(own, Mapping) else config
 
 

@@ -5,7 +5,7 @@ Whatever is not as it must be is refused, by its number or tensor. Reads no weig
 
 import array
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ UNREAD = ("t2d", "verifier_norm.weight", "verifier_lm_head.weight")
 ROPES = ("default", "linear", "dynamic", "yarn", "longrope", "llama3")
 ROPE_KEYS = ("rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor")
 FLOATS = ("F32", "F16", "BF16")
+WHOLE = {"I64": "q", "I32": "i"}  # as the array module calls them
 
 # Where each tensor lies and what it is.
 Tensors = Mapping[str, tuple[Path, TensorInfo]]
@@ -197,20 +198,32 @@ def token_map(
             tokens=tokens,
             tensor=MAP,
         )
-    path, tensor = tensors[stored[MAP]]
-    if tensor.dtype != "I64" or tensor.shape != (tokens,):
+    offsets = whole_numbers(MAP, tokens, tensors[stored[MAP]])
+    return checked(MAP, [own + far for own, far in enumerate(offsets)], vocabulary)
+
+
+def whole_numbers(name: str, count: int, found: tuple[Path, TensorInfo]) -> "array.array[int]":
+    """The tensor `name`, so many whole numbers in a row. Raises DraftRefused where it is not."""
+    path, tensor = found
+    if tensor.dtype not in WHOLE or tensor.shape != (count,):
         text = "Its tensor {tensor} is not a map of {tokens:,} whole numbers"
-        raise DraftRefused("head_bad_map", text, tensor=MAP, tokens=tokens)
-    offsets = array.array("q", read_tensor(path, tensor, LARGEST_MAP))
+        raise DraftRefused("head_bad_map", text, tensor=name, tokens=count)
+    numbers = array.array(WHOLE[tensor.dtype], read_tensor(path, tensor, LARGEST_MAP))
     if sys.byteorder == "big":
-        offsets.byteswap()
-    found = tuple(own + far for own, far in enumerate(offsets))
+        numbers.byteswap()
+    return numbers
+
+
+def checked(name: str, ids: Sequence[int], vocabulary: int) -> tuple[int, ...]:
+    """The target's ids that the tensor `name` leads to: each of its `vocabulary`, none twice.
+    Raises DraftRefused where not."""
+    found = tuple(ids)
     wrong = next((own for own, id_ in enumerate(found) if not 0 <= id_ < vocabulary), None)
     if wrong is not None:
         raise DraftRefused(
             "head_map_leads_out",
             "Its tensor {tensor} leads from token {token} to {id}, outside the target's {tokens:,}",
-            tensor=MAP,
+            tensor=name,
             token=wrong,
             id=found[wrong],
             tokens=vocabulary,
@@ -221,7 +234,7 @@ def token_map(
         raise DraftRefused(
             "head_map_twice",
             "Its tensor {tensor} leads from token {token} to {id}, as from another one",
-            tensor=MAP,
+            tensor=name,
             token=twice,
             id=found[twice],
         )

@@ -11,13 +11,14 @@ from engine import families, guidance
 from engine.api import ModelInfo
 from engine.commands import Method
 from engine.errors import DraftRefused, EngineError, Reason
-from engine.library import dflash, eagle3, files, folder, gguf
+from engine.library import assistant, dflash, eagle3, files, folder, gguf
+from engine.library.assistant import Assistant
 from engine.library.dflash import DFlash
 from engine.library.eagle3 import Eagle3
 from engine.library.head_config import Tensors
 from engine.library.inspect import resolve
 
-Read = Callable[[Mapping[str, Any], Tensors, ModelInfo], Eagle3 | DFlash]
+Read = Callable[[Mapping[str, Any], Tensors, ModelInfo], Eagle3 | DFlash | Assistant]
 NESTED = ("transformer_layer_config", "eagle_config")
 # What each published format is called, and those of which heads are read.
 FORMS: Mapping[str, str] = {
@@ -32,6 +33,7 @@ READERS: Mapping[str, Read] = {
     "eagle3": eagle3.read,
     "p-eagle": eagle3.read_parallel,
     "dflash": dflash.read,
+    "assistant": assistant.read,
 }
 STATED: Mapping[str, Method] = {
     "eagle3": "eagle3",
@@ -120,7 +122,7 @@ def _reader(config: Mapping[str, Any], tensors: Tensors) -> Read | None:
     return None if kind is None else READERS.get(kind)
 
 
-def read(head: Path, target: ModelInfo) -> Eagle3 | DFlash:
+def read(head: Path, target: ModelInfo) -> Eagle3 | DFlash | Assistant:
     """The head at `head`, for `target`. Raises DraftRefused where it does not belong to it, and
     Unsafe, Incomplete."""
     head = resolve(head)

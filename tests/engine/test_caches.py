@@ -131,8 +131,9 @@ def test_a_pattern_that_a_configuration_does_not_state_is_its_familys(settings):
     assert {name for name, right in found.items() if not right} == set()
 
 
-def test_a_layer_may_have_settings_of_its_own():
-    stated = config("llama-3.1-8b") | {"per_layer_config": {"3": {"head_dim": 256}}}
+@pytest.mark.parametrize("place", ["3", "03"])
+def test_a_layer_may_have_settings_of_its_own(place):
+    stated = config("llama-3.1-8b") | {"per_layer_config": {place: {"head_dim": 256}}}
     widths = caches.of_config(stated, "llama")["cache_widths"]
     assert [i for i, width in enumerate(widths) if width != 2 * 8 * 128] == [3]
     assert widths[3] == 2 * 8 * 256

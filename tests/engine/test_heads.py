@@ -68,7 +68,6 @@ def _speculators(kind):
     [
         (_speculators("dspark"), "dspark", "DSpark"),
         ({"architectures": ["DSparkQwen3"], "dflash_config": {}}, "dspark", "DSpark"),
-        ({"architectures": ["A"], "model_type": "gemma4_assistant"}, "assistant", "Gemma 4 assi"),
         ({"architectures": ["Qwen3NextMTP"]}, "mtp", "MTP"),
         ({"architectures": ["Medusa"]}, None, "Head for Big"),
     ],
