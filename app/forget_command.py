@@ -1,7 +1,6 @@
 """The terminal command `slipstream forget`: what drafts learned is gone. Knows no Qt."""
 
 import argparse
-import sys
 
 CHATS, DRAFTING = "chats", "drafting"
 
@@ -29,8 +28,8 @@ def carry_out(arguments: argparse.Namespace) -> int:
 
     if CHATS in arguments.what:
         Past(paths.past_folder()).clear()
-        print("Forgotten: what drafts learned from chats.", file=sys.stderr)
+        print("Forgotten: what drafts learned from chats.")
     if DRAFTING in arguments.what:
         Learned(paths.learned_file()).clear()
-        print("Forgotten: what was learned of drafting.", file=sys.stderr)
+        print("Forgotten: what was learned of drafting.")
     return 0

@@ -30,7 +30,7 @@ def test_what_is_named_is_forgotten_and_nothing_else(words, capsys):
     assert main(["forget", *words]) == 0
     assert bool(files_of_past()) == ("chats" not in words)
     assert bool(Learned(paths.learned_file()).of(SETUP)) == ("drafting" not in words)
-    assert len(capsys.readouterr().err.splitlines()) == len(words)
+    assert len(capsys.readouterr().out.splitlines()) == len(words)
 
 
 def test_nothing_learned_is_nothing_to_forget():
