@@ -398,11 +398,6 @@ class Session:
         self.forget()
         release()
 
-    def _take_head(self, drafter: Drafter) -> None:
-        """Draft with a head. What the target has read it reads anew, so that the head sees it."""
-        self.use(drafter)
-        self.forget()
-
     def _drop_draft(self) -> None:
         self.use()
         if self._draft is not None:

@@ -1,6 +1,6 @@
 """What the decode loop asks of a drafter."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import torch
@@ -49,26 +49,44 @@ class Lookup:
 
 class AtOnce:
     """A drafter that computes all guesses of a round in one pass: asking it for more takes no
-    longer."""
+    longer. Of what is computed already, only what does not pay for being verified is left out."""
 
     def _drawn(
         self, said: torch.Tensor, tokens: Sequence[int], limit: int, policy: Policy
     ) -> Draft:
-        """At most `limit` guesses, each drawn by itself from its row of `said` [rows, vocabulary]
-        with the noise of its place."""
-        drafted: list[int] = []
-        rows: list[Distribution] = []
-        for logits in said[:limit]:
-            if policy.ends.intersection(drafted[-1:]):
-                break
-            # it is computed already: only what does not pay for being verified is left out
-            if policy.paced(limit, logits) <= len(drafted):
-                break
-            history = [*tokens, *drafted]
-            (row,) = policy.distributions(logits[None], history)
-            drafted.append(choose(row, policy.noise, len(history)))
-            rows.append(row)
-        return Draft(tuple(drafted), tuple(rows))
+        """At most `limit` guesses, each from its row of `said` [rows, vocabulary]."""
+        known = len(tokens)
+        return drawn(
+            tokens, min(limit, len(said)), policy, lambda text: said[len(text) - known][None]
+        )
+
+
+def drawn(
+    tokens: Sequence[int],
+    limit: int,
+    policy: Policy,
+    told: Callable[[list[int]], torch.Tensor | None],
+) -> Draft:
+    """At most `limit` guesses behind `tokens`, one after the other, each with the noise of its
+    place. `told` gives the logits [1, vocabulary] behind a text; None: it cannot go on.
+
+    How long the draft may become is asked before a token is drawn (methods for drafting, section
+    3, the drop rule).
+    """
+    drafted: list[int] = []
+    rows: list[Distribution] = []
+    while len(drafted) < limit and not policy.ends.intersection(drafted[-1:]):
+        text = [*tokens, *drafted]
+        logits = told(text)
+        if logits is None:
+            break
+        limit = policy.paced(limit, logits[-1])
+        if len(drafted) >= limit:
+            break
+        (row,) = policy.distributions(logits, text)
+        drafted.append(choose(row, policy.noise, len(text)))
+        rows.append(row)
+    return Draft(tuple(drafted), tuple(rows))
 
 
 class NoDrafter:

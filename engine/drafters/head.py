@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import torch
 
+from engine.drafters.base import drawn
 from engine.drafters.states import StateDrafter
 from engine.heads.layer import STEP
 from engine.heads.opening import Head
-from engine.sampling import Distribution, Policy, choose
+from engine.sampling import Policy
 from engine.verify import Draft
 
 
@@ -23,24 +24,18 @@ class HeadDrafter(StateDrafter):
         super().__init__(head, device)
 
     def _draft(self, tokens: Sequence[int], limit: int, policy: Policy) -> Draft:
-        drafted: list[int] = []
-        rows: list[Distribution] = []
         out = self._out
-        assert out is not None
-        while len(drafted) < limit and not policy.ends.intersection(drafted[-1:]):
-            history = [*tokens, *drafted]
-            if drafted:
-                if drafted[-1] >= self._head.known:
-                    break
-                out = self._head(out, self._ids(drafted[-1:]), len(history) - 2)
-            logits = self._head.logits(out)
-            limit = policy.paced(limit, logits[-1])
-            if len(drafted) >= limit:
-                break
-            (row,) = policy.distributions(logits, history)
-            drafted.append(choose(row, policy.noise, len(history)))
-            rows.append(row)
-        return Draft(tuple(drafted), tuple(rows))
+
+        def told(text: list[int]) -> torch.Tensor | None:
+            nonlocal out
+            assert out is not None
+            if len(text) > len(tokens):
+                if text[-1] >= self._head.known:
+                    return None
+                out = self._head(out, self._ids(text[-1:]), len(text) - 2)
+            return self._head.logits(out)
+
+        return drawn(tokens, limit, policy, told)
 
     @torch.inference_mode()
     def _follow(self, tokens: Sequence[int]) -> None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from engine.drafters.base import drawn
 from engine.errors import Reason
 from engine.model import LanguageModel
-from engine.sampling import Distribution, Policy, choose
+from engine.sampling import Policy
 from engine.verify import Draft
 
 
@@ -34,18 +35,8 @@ class SmallModelDrafter:
         if limit < 1 or not self._can_follow(tokens):
             return Draft()
         limit = min(limit, self.model.context - len(tokens))
-        drafted: list[int] = []
-        rows: list[Distribution] = []
-        while len(drafted) < limit and not policy.ends.intersection(drafted[-1:]):
-            history = [*tokens, *drafted]
-            logits = self.model.forward(history[self.model.cache.length :])
-            limit = policy.paced(limit, logits[-1])
-            if len(drafted) >= limit:
-                break
-            (row,) = policy.distributions(logits, history)
-            drafted.append(choose(row, policy.noise, len(history)))
-            rows.append(row)
-        return Draft(tuple(drafted), tuple(rows))
+        model = self.model
+        return drawn(tokens, limit, policy, lambda text: model.forward(text[model.cache.length :]))
 
     def settle(self, length: int) -> None:
         self.model.cache.crop_to(length)

@@ -13,13 +13,18 @@ from engine.states import Listener
 from engine.verify import Draft
 
 
-class Reader(Protocol):
-    """What is asked of a head of any kind: `places` are the states that it reads, `known` counts
-    the tokens that it has rows for, `length` what it holds."""
+class Heard(Protocol):
+    """A head of any kind: `places` are the states that it reads."""
 
     name: str
     default_length: int
     places: tuple[int, ...]
+
+
+class Reader(Heard, Protocol):
+    """One that holds what it has read: `known` counts the tokens that it has rows for, `length`
+    what it holds."""
+
     known: int
 
     @property
@@ -34,7 +39,25 @@ class Reader(Protocol):
         ...
 
 
-class StateDrafter(ABC):
+class Hearer(ABC):
+    """Drafts with a head, and is told the states that it reads."""
+
+    pause: Reason | None = None
+
+    def __init__(self, head: Heard) -> None:
+        self.name, self.default_length, self.places = head.name, head.default_length, head.places
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Who is to be told the target's states."""
+        return (self,)
+
+    @abstractmethod
+    def hear(self, start: int, states: torch.Tensor) -> None:
+        """The states [rows, places x width] of the target's tokens from `start` on."""
+
+
+class StateDrafter(Hearer):
     """A head, and the states of the target for as far as the text stands.
 
     The target tells the states of every token that it is fed (`LanguageModel.tell`). They are kept
@@ -48,19 +71,8 @@ class StateDrafter(ABC):
 
     def __init__(self, reader: Reader, device: torch.device) -> None:
         self._reader, self._device = reader, device
-        self.name, self.default_length = reader.name, reader.default_length
-        self.pause: Reason | None = None
+        super().__init__(reader)
         self.reset()
-
-    @property
-    def listeners(self) -> tuple[Listener, ...]:
-        """Who is to be told the target's states."""
-        return (self,)
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """Which of them."""
-        return self._reader.places
 
     def reset(self) -> None:
         self._reader.empty()
