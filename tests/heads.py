@@ -267,7 +267,7 @@ def trained_target(steps: int = 200) -> LanguageModel:
 
 
 def trained_head(
-    target: LanguageModel, config: dict[str, Any], steps: int = 150
+    target: LanguageModel, config: dict[str, Any], steps: int = 250
 ) -> dict[str, torch.Tensor]:
     """Weights of a head that has learned what `target` says."""
     weights = tensors(config)
@@ -278,14 +278,22 @@ def trained_head(
     own = torch.full((262,), -1)
     for i in range(config["draft_vocab_size"]):
         own[i + int(weights["d2t"][i]) if "d2t" in weights else i] = i
+    generator = torch.Generator().manual_seed(1)
+    # where normed states go on, large ones, so that it shows if others do
+    large = 3 if config.get("norm_before_residual") else 0.3
     for name in learned:
-        # where normed states go on, large ones, so that it shows if others do
-        large = 3 if config.get("norm_before_residual") else 0.3
         scale = 1 if weights[name].dim() == 1 else large if name == "fc.weight" else 0.3
+        if name.endswith("hidden_norm.weight"):
+            # and others have little in common with them
+            weights[name] *= torch.randn(weights[name].shape, generator=generator).sign()
         weights[name] = (weights[name] * scale).requires_grad_()
+        if name.endswith("v_proj.weight"):
+            # attention brings the token, so that the state has to go on by itself
+            token = torch.arange(weights[name].shape[1]) < embedding.shape[1]
+            weights[name].data *= token
+            weights[name].register_hook(token.mul)
     optimiser = torch.optim.AdamW([weights[n] for n in learned], lr=3e-3, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 1e-2, total_steps=steps)
-    generator = torch.Generator().manual_seed(1)
     places = (
         config.get("eagle_aux_hidden_state_layer_ids")
         or config["eagle_config"]["eagle_aux_hidden_state_layer_ids"]

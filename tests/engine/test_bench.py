@@ -79,6 +79,15 @@ def test_a_prompt_longer_than_the_context_is_left_out_and_told(folders, tmp_path
     assert compare(asked, file=tmp_path / "runs.json") == report
 
 
+def test_a_prompt_that_only_transformers_answers_counts_for_nobody(folders):
+    """Of the third prompt it is asked before us; it knows no limit."""
+    prompts = [("abc abc abc",), ("one two one two",), ("abc " * 1000,)]
+    changes = {"drafts": ["ngram"], "against_transformers": True, "max_tokens": 4}
+    report = compare(plan(folders, prompts=prompts, **changes))
+    assert report.prompts == 2
+    assert {row.prompts for row in report.rows} == {2}
+
+
 def test_where_every_prompt_is_too_long_it_is_an_error(folders):
     with pytest.raises(ContextFull):
         compare(plan(folders, prompts=[("abc " * 5000,)]))

@@ -432,17 +432,18 @@ def acceptance(folder, target, kind=HeadDrafter, **changes):
 def test_a_trained_head_is_right_far_beyond_chance_and_only_if_read_as_it_was_trained(
     name, heads, knowing
 ):
-    """Chance is 1/16; each of these mistakes leaves the text as it is and takes the speed."""
+    """Chance is 1/16, or 0.2 by the last token alone; each of these mistakes leaves the text as it
+    is and takes the speed."""
     folder, config = heads[name], TRAINED[name]
     right = acceptance(folder, knowing)
-    assert right > 0.55
+    assert right > 0.7
     assert acceptance(folder, knowing, Late) < 0.25
     off_by_one = [min(place + 1, 2) for place in PLACES]
     key = "eagle_aux_hidden_state_layer_ids"
     wrong = {key: off_by_one} if key in config else {"eagle_config": {key: off_by_one}}
     assert acceptance(folder, knowing, **wrong) < 0.25
     flipped = not config.get("norm_before_residual", False)
-    assert acceptance(folder, knowing, norm_before_residual=flipped) < 0.6 * right
+    assert acceptance(folder, knowing, norm_before_residual=flipped) < 0.3
 
 
 def test_a_map_of_ids_read_as_offsets_would_be_wrong(heads, knowing):

@@ -156,6 +156,7 @@ class Race:
                 found[name] = prediction.times_plain(learnt[VERIFY], pair, {})
             else:
                 found[name] = prediction.looked_up(pair)
+        found[AUTO] = prediction.best(found[name] for name in (NGRAM, SUFFIX, DRAFT))
         return found
 
     def traces(self, prompt: Conversation, ids: Sequence[int]) -> dict[str, list[Line]]:
@@ -239,11 +240,13 @@ class Tables:
     def __init__(self, lines: Sequence[Line], kinds: Sequence[str]) -> None:
         self._runs = [line for line in lines if line["kind"] == "run"]
         self._traces = {x["prompt"]: x["drafts"] for x in lines if x["kind"] == "trace"}
+        self._traced = list(next(iter(self._traces.values()), {}))
         self._predicted: dict[str, float | None] = next(
             (x["times"] for x in lines if x["kind"] == "predicted"), {}
         )
         self._kinds, self._costs = kinds, Costs(self._runs)
-        self._ways = list(dict.fromkeys(run["way"] for run in self._runs))
+        made = {run["way"] for run in self._runs}
+        self._ways = [way for way in (NONE, *SINGLE, AUTO) if way in made]
         self._ok = True
 
     def say(self) -> int:
@@ -312,7 +315,7 @@ class Tables:
         for way in (*SINGLE, AUTO):
             runs = [r for r in self._runs if r["way"] == way and r["prompt"] in self._traces]
             chosen = sum(self._spent(way, made) for run in runs for made in run["rounds"])
-            names = [way] if way != AUTO else [n for n in self._traces[0] if n != OTHER]
+            names = [way] if way != AUTO else [n for n in self._traced if n != OTHER]
             fixed = {
                 (n, k): sum(self._replay(n, k, r) for r in runs) for n in names for k in range(17)
             }
