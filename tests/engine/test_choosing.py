@@ -72,6 +72,15 @@ def test_an_answer_that_is_too_short_differs(capsys):
     assert "differing ids: 3 (missed)" in said(lines(ids=range(5)), capsys)[1]
 
 
+def test_the_choices_are_told_apart_from_the_machines_pace(capsys):
+    """Eight tokens in one round of seven steps and a pass, as those of the draft."""
+    text = said(lines(auto=5.0), capsys)[1]
+    assert "by the median cost of each kind of round: code 1.00\n" in text
+    slow = [line | {"rounds": [a_round()] * 8} if line.get("way") == AUTO else line
+            for line in lines()]  # fmt: skip
+    assert f"round: code {(7 * STEP + PASS) / (8 * PASS):.2f}\n" in said(slow, capsys)[1]
+
+
 def test_a_slow_auto_misses(capsys):
     code, text = said(lines(auto=9.0), capsys)
     assert code == 1

@@ -253,6 +253,7 @@ class Tables:
         """Print them; 1 where a limit is not kept."""
         self._same()
         self._rates()
+        self._at_one_cost()
         self._hindsight()
         self._predictions()
         return 0 if self._ok else 1
@@ -307,6 +308,27 @@ class Tables:
             if kind is None:
                 print("| all, whole | " + " | ".join(f"{self._whole(w):.2f}" for w in rates) + " |")
         print()
+
+    def _at_one_cost(self) -> None:
+        """What the choices come to where every round costs what its kind does in the median: two
+        prompts of a kind are few against a machine that is now faster, now slower."""
+        kinds = list(dict.fromkeys(self._kinds[run["prompt"]] for run in self._runs))
+        print("Auto, of the best of the others, by the median cost of each kind of round: ", end="")
+        shares = {kind: self._share(kind) for kind in kinds}
+        print(", ".join(f"{kind} {share:.2f}" for kind, share in shares.items()), end="\n\n")
+
+    def _share(self, kind: str) -> float:
+        rates = {way: self._steady(way, kind) for way in self._ways}
+        return rates.pop(AUTO) / max(rates.values())
+
+    def _steady(self, way: str, kind: str) -> float:
+        """As `_rate`, of the seconds that the rounds should have taken."""
+        rates: dict[int, list[float]] = defaultdict(list)
+        for run in self._runs:
+            if run["way"] == way and self._kinds[run["prompt"]] == kind:
+                seconds = sum(self._spent(way, made) for made in run["rounds"])
+                rates[run["prompt"]].append(len(run["ids"]) / seconds)
+        return statistics.median(map(statistics.median, rates.values()))
 
     def _again(self) -> list[int]:
         return sorted({run["again"] for run in self._runs})
