@@ -64,7 +64,7 @@ def add_arguments(bench: argparse.ArgumentParser) -> None:
         "--prompts",
         type=_prompts,
         default=KINDS,
-        metavar="FILE.jsonl",
+        metavar="FILE",
         help=f"a prompt a line, or built-in ones: {', '.join(KINDS)}, by comma (default: all)",
     )
     bench.add_argument("--limit", type=at_least_1, metavar="N", help="use N prompts")

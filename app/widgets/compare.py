@@ -202,7 +202,7 @@ class CompareDialog(QDialog):
             self._compare.choose_source(key)
             return
         self.prompts.setCurrentIndex(self.prompts.findData(self._compare.source))
-        kinds = self.tr("Prompts (*.jsonl *.json);;All files (*)")
+        kinds = self.tr("Prompts (*.jsonl *.json *.parquet);;All files (*)")
         name, _ = QFileDialog.getOpenFileName(self, self.tr("Prompts"), "", kinds)
         if name:
             self._compare.read(Path(name))

@@ -263,8 +263,8 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>Prompts (*.jsonl *.json);;All files (*)</source>
-        <translation>Aufgaben (*.jsonl *.json);;Alle Dateien (*)</translation>
+        <source>Prompts (*.jsonl *.json *.parquet);;All files (*)</source>
+        <translation>Aufgaben (*.jsonl *.json *.parquet);;Alle Dateien (*)</translation>
     </message>
     <message>
         <source>Export</source>

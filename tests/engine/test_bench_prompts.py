@@ -1,10 +1,13 @@
 """Prompts and conversations as files hold them."""
 
 import json
+import sys
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
-from engine.bench.prompts import PLACEHOLDER, Prompts, built_in, read_prompts
+from engine.bench.prompts import LINE_BYTES, PLACEHOLDER, Prompts, built_in, read_prompts
 from engine.errors import EngineError
 
 
@@ -88,6 +91,67 @@ def test_placeholder_rows_of_speed_bench_are_left_out_and_counted(tmp_path):
     assert found.limited(1).skipped == 2
     with pytest.raises(EngineError, match="placeholders only, 2 of them"):
         read_prompts(write_lines(tmp_path / "p.jsonl", *lines[1:]))
+
+
+def test_speed_bench_is_read_as_it_is_published(tmp_path):
+    """As Parquet, with columns that nobody asked for."""
+    held = f"{PLACEHOLDER} USING SPECDEC_BENCH"
+    rows = [
+        SPEED_BENCH | {"turns": ["Sort.", "And now?"]},
+        SPEED_BENCH | {"turns": [held]},
+        SPEED_BENCH | {"turns": ["Sing."], "category": None},
+    ]
+    parquet.write_table(pyarrow.Table.from_pylist(rows * 40), tmp_path / "test.parquet")
+    found = read_prompts(tmp_path / "test.parquet")
+    assert (len(found.asked), found.skipped) == (80, 40)
+    assert found.limited(2) == Prompts((("Sort.",), ("Sing.",)), ("coding", ""), skipped=40)
+    assert read_prompts(tmp_path / "test.parquet", turns=2).asked == (("Sort.", "And now?"),) * 40
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"turns": ["a"]}, {"turns": [" "]}], "Line 2 of"),
+        ([{"turns": "a"}], "Line 1 of"),
+        ([{"turns": [None]}], "Line 1 of"),
+        ([{"text": "a"}], "Line 1 of"),
+        ([{"turns": [1]}], "Line 1 of"),
+        ([], "no prompts"),
+    ],
+)
+def test_parquet_of_other_things_is_refused_by_line(tmp_path, rows, said):
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "x.parquet")
+    with pytest.raises(EngineError, match=said):
+        read_prompts(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("damage", [lambda d: d[:-20], lambda d: b"PAR1", lambda d: b""])
+def test_damaged_parquet_cannot_be_read(tmp_path, damage):
+    file = tmp_path / "x.parquet"
+    parquet.write_table(pyarrow.Table.from_pylist([{"turns": ["a"]}]), file)
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(EngineError) as failed:
+        read_prompts(file)
+    assert failed.value.code == "prompts_unreadable"
+
+
+def test_without_what_reads_parquet_it_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(EngineError, match="install pyarrow") as failed:
+        read_prompts(tmp_path / "x.parquet")
+    assert failed.value.code == "no_parquet"
+
+
+def test_a_kind_is_a_short_word(tmp_path):
+    file = write_lines(tmp_path / "p.jsonl", {"prompt": "a", "category": "x" * 10_000})
+    assert len(read_prompts(file).kinds[0]) == 60
+
+
+def test_a_line_without_an_end_is_not_read_whole(tmp_path):
+    file = tmp_path / "p.jsonl"
+    file.write_text('{"prompt": "a"}\n' + "x" * (LINE_BYTES + 10))
+    with pytest.raises(EngineError, match="Line 2 of"):
+        read_prompts(file)
 
 
 def test_rows_of_spec_bench_are_read_by_category(tmp_path):
