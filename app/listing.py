@@ -140,8 +140,9 @@ def fit(arguments: argparse.Namespace) -> int:
 def _asked(arguments: argparse.Namespace) -> "tuple[Pair, list[Room]]":
     from engine.devices import likely, rooms
     from engine.fit import USUAL_CONTEXT, Pair
+    from engine.library import own_head
     from engine.library.inspect import inspect
-    from engine.measured import WITHOUT_MODEL
+    from engine.measured import MTP, WITHOUT_MODEL
 
     path = find_model(arguments.target, arguments.models)
     target = inspect(path)
@@ -152,6 +153,8 @@ def _asked(arguments: argparse.Namespace) -> "tuple[Pair, list[Room]]":
     if arguments.draft is not None and arguments.draft not in WITHOUT_MODEL:
         folders = [*arguments.models, *_beside(arguments.target, path)]
         draft = inspect(find_model(arguments.draft, folders))
+    elif arguments.draft == MTP:
+        draft = own_head.info(target)
     pair = Pair(target, precision, context, draft, arguments.draft_precision or precision)
     return pair, rooms(device)
 
@@ -170,13 +173,13 @@ def _caveats(arguments: argparse.Namespace, pair: "Pair", cards: "list[Room]") -
     from engine.measured import MTP, NONE, WITHOUT_MODEL
 
     refusal = _refusal(pair.target, pair, cards)
-    if refusal is None and pair.draft is not None:
-        refusal = _refusal(pair.draft, pair, cards)
-    elif refusal is None and arguments.draft in {*WITHOUT_MODEL} - {NONE}:
+    if refusal is None and arguments.draft in {*WITHOUT_MODEL} - {NONE}:
         reason = guidance.drafting_refusal(pair.target)
         if reason is None and arguments.draft == MTP:
             reason = own_head.refusal(pair.target)
         refusal = None if reason is None else reason.text
+    elif refusal is None and pair.draft is not None:
+        refusal = _refusal(pair.draft, pair, cards)
     if refusal is not None:
         return [f"{refusal.rstrip('.')}."]
     return [

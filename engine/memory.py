@@ -7,7 +7,7 @@ known is None, never a guess.
 from dataclasses import dataclass
 
 from engine import families
-from engine.api import ModelInfo, Precision
+from engine.api import Kind, ModelInfo, Precision
 from engine.errors import Reason
 
 # Formats of quantised weights that are read back into 16 bits when loaded: transformers would
@@ -85,8 +85,11 @@ def weight_bytes(info: ModelInfo, precision: Precision, device: str) -> int | No
     int8 takes a byte for each number of a matrix and a scale for each of its rows, int4 half a
     byte and 4 bytes for each group of 64. Beside them, but on a CPU, a tied matrix is there once,
     and all but the linear layers has 16 bits, a mixture's experts too: they are no linear layers
-    to the packages that quantise there (desktop.md 7).
+    to the packages that quantise there (desktop.md 7). A head is never smaller than in int8, and
+    has 16 bits on any other device than a CPU (`engine.heads.opening`).
     """
+    if info.kind is Kind.HEAD:
+        precision = _of_head(precision, device)
     if info.format == "safetensors" and info.quantisation not in (None, *WIDENED):
         # kept as stored; without a graphics card not even that is sure
         return info.file_bytes if device == "cuda" else None
@@ -102,6 +105,13 @@ def weight_bytes(info: ModelInfo, precision: Precision, device: str) -> int | No
     if precision in FLOAT_BYTES:
         return FLOAT_BYTES[precision] * (info.linear + others)
     return _packed(info.linear - info.experts, rows, precision) + 2 * (others + info.experts)
+
+
+def _of_head(precision: Precision, device: str) -> Precision:
+    """The precision that a head has when this one is asked for."""
+    if device != "cpu":
+        return "bf16"
+    return "int8" if precision == "int4" else precision
 
 
 def _on_our_kernels(info: ModelInfo, precision: Precision, way: families.Held) -> int:

@@ -21,7 +21,12 @@ ENOUGH = 50.0  # plain steps' time over which a drafter has shown what it brings
 
 
 def times_plain(
-    target: State, pair: State, alone: State, ratio: float | None = None
+    target: State,
+    pair: State,
+    alone: State,
+    ratio: float | None = None,
+    *,
+    at_once: bool = False,
 ) -> float | None:
     """How many times faster than plain decoding a target will be with a draft model; None where
     too little is known.
@@ -29,7 +34,8 @@ def times_plain(
     `target` is what was learnt of the target alone, `pair` of it with this draft, `alone` of the
     draft as a target of its own; `ratio` is how many times smaller the draft is. With g drafts it
     expects E / (g c + V(g)) (Leviathan et al. 2023), E being 1 + a + ... + a^g where one acceptance
-    a is believed, and takes the best g. Where none pays nothing will be drafted: 1.
+    a is believed, and takes the best g; c is spent once where all are guessed `at_once`. Where none
+    pays nothing will be drafted: 1.
     """
     passes, steps = _costs(target), _costs(pair)
     plain = passes.verify(1)
@@ -38,7 +44,10 @@ def times_plain(
         return None
     acceptance = _acceptance(pair)
     tokens = accumulate(acceptance**i for i in range(LONGEST + 1))
-    best: float = max(e / (g * step + passes.verify(g + 1)) for g, e in enumerate(tokens))
+    best: float = max(
+        e / ((min(g, 1) if at_once else g) * step + passes.verify(g + 1))
+        for g, e in enumerate(tokens)
+    )
     return plain * best
 
 

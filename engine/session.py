@@ -43,7 +43,7 @@ from engine.fit import Pair
 from engine.heads.assistant import AssistantHead
 from engine.heads.dflash import DFlashHead
 from engine.heads.eagle3 import PEagleHead
-from engine.heads.opening import open_head, open_mtp
+from engine.heads.opening import Told, open_head, open_mtp
 from engine.learned import Learned
 from engine.library import own_head
 from engine.library.candidates import setup
@@ -423,8 +423,9 @@ def head_drafter(
 ) -> Drafter:
     """What drafts for `target` with the head at `path`. Raises DraftRefused where it does not
     belong to it, what reading it raises, and Cancelled."""
-    with failures_named(inspect(path).name), _told(inspect(path).parameters, progress, stopped):
-        head = open_head(path, target.model, target.loaded.info, precision)
+    info = inspect(path)
+    with failures_named(info.name), _told(info, progress, stopped) as told:
+        head = open_head(path, target.model, target.loaded.info, precision, told)
     if isinstance(head, AssistantHead):
         return AssistantDrafter(head, target.model)
     device = target.model.device
@@ -442,8 +443,8 @@ def own_drafter(
     """What drafts for `target` with the head in its own files. Raises DraftRefused without one, and
     Cancelled."""
     info = target.loaded.info
-    with failures_named(info.name), _told(None, progress, stopped):
-        head = open_mtp(target.model, info, precision)
+    with failures_named(info.name), _told(own_head.info(info), progress, stopped) as told:
+        head = open_mtp(target.model, info, precision, told)
     return HeadDrafter(head, target.model.device)
 
 
@@ -461,15 +462,20 @@ def own_drafters(
 
 
 @contextlib.contextmanager
-def _told(parameters: int | None, progress: Report, stopped: Stopped) -> Iterator[None]:
-    """That a head is read, and that it was; one that is not wanted any more is not taken. Raises
-    Cancelled."""
-    total = parameters or 1
-    heed(stopped)
-    progress(Progress("weights", 0, total, "parameters"))
-    yield
-    heed(stopped)
-    progress(Progress("weights", total, total, "parameters"))
+def _told(head: ModelInfo | None, progress: Report, stopped: Stopped) -> Iterator[Told]:
+    """How far a head is read; one that is not wanted any more is not read on. Raises Cancelled."""
+    total = (head and head.parameters) or 1
+    done = 0
+
+    def told(more: int) -> None:
+        nonlocal done
+        heed(stopped)
+        done = min(done + more, total)
+        progress(Progress("weights", done, total, "parameters"))
+
+    told(0)
+    yield told
+    told(total)
 
 
 def drafter_of(

@@ -57,8 +57,10 @@ def ways_out(pair: Pair, rooms: Sequence[Room], ram: Room | None = None) -> list
 
 def _changes(pair: Pair, rooms: Sequence[Room]) -> Iterator[tuple[Reason, Pair]]:
     if pair.draft is not None:
+        # a target's own head lies in the target's files, and has its precision
+        own = pair.draft.path == pair.target.path
         lower = _lower(pair.draft_precision, lambda p: replace(pair, draft_precision=p), rooms)
-        if lower is not None:
+        if lower is not None and not own:
             values = {"precision": lower.draft_precision}
             yield Reason("draft_precision", "Draft in {precision}", values), lower
         yield Reason("ngram", "Repeats from the chat instead"), replace(pair, draft=None)

@@ -126,6 +126,7 @@ class FakeShelf:
         self.gettable: list[Gettable] = []
         self.measured: dict[str, Measurement] = {}
         self.own_head: Verdict | None = None
+        self.own_info: ModelInfo | None = None
         self.trials: list[Trial] = []
         self.looks = 0
         self._listed = list(self.found)
@@ -157,7 +158,7 @@ class FakeShelf:
             key: replace(value, plain=None if key == "none" else rate)
             for key, value in self.measured.items()
         }
-        return Known(running, found, own_head=self.own_head)
+        return Known(running, found, own_head=self.own_head, own_info=self.own_info)
 
     def judge(self, target: Entry, draft: Entry, stopped: Callable[[], bool]) -> Judgement:
         return Judgement(target.path, draft.path, VERDICTS[draft.path])

@@ -16,7 +16,7 @@ from app.worker import Worker
 from engine.api import Kind, Loaded, ModelInfo, Precision
 from engine.fit import Fit
 from engine.library.scan import Entry
-from engine.measured import NONE, WITHOUT_MODEL
+from engine.measured import MTP, NONE, WITHOUT_MODEL
 
 Precisions = Mapping[str, Precision]  # chosen for drafts; the others have their target's
 
@@ -53,6 +53,10 @@ class Library(QObject):
         """What the files of the model `key` say."""
         found = self.find(key)
         return found.info if found is not None else None
+
+    def takes(self, key: str) -> ModelInfo | None:
+        """What the draft `key` has in memory: a model, or the target's own head; None: nothing."""
+        return self.known.own_info if key == MTP else self.info(key)
 
     def renew(self, entries: Sequence[Entry], in_use: Set[str], precisions: Precisions) -> None:
         """Other models may be there, and the same in other files: those are judged. What is
@@ -101,6 +105,7 @@ class Library(QObject):
     def _fits(self, fit: Callable[[str, ModelInfo], Fit | None]) -> dict[str, Fit]:
         infos = {str(entry.path): entry.info for entry in self.known.entries}
         infos |= {gettable.offer.repository: gettable.info for gettable in self.known.offers}
+        infos[MTP] = self.known.own_info
         fits = {key: fit(key, info) for key, info in infos.items() if info is not None}
         return {key: fit for key, fit in fits.items() if fit is not None}
 
@@ -136,6 +141,7 @@ class Library(QObject):
                     measured=result.found,
                     predicted=result.predicted,
                     own_head=result.own_head,
+                    own_info=result.own_info,
                 )
             case Job.JUDGE, Judgement() if str(result.target) == self._key:
                 verdicts = {**self.known.verdicts, result.draft: result.verdict}

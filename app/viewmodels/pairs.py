@@ -70,7 +70,7 @@ class Pairs:
 
     def of_draft(self, asked: Asked) -> Pair | None:
         """What loading it would make; None where it takes no memory."""
-        info = self._library.info(asked.key)
+        info = self._library.takes(asked.key)
         if self.target is None or info is None:
             return None
         return _beside(self.target, info, asked.precision)
@@ -94,7 +94,7 @@ class Pairs:
 
     def show(self, draft: Asked) -> None:
         """Have it judged what runs with `draft`, or what is held."""
-        info = self._library.info(draft.key)
+        info = self._library.takes(draft.key)
         running = _beside(self.target, info, draft.precision) if self.target else None
         self._memory.show(running, self.held.pair if self.held else None)
 

@@ -69,7 +69,7 @@ class Drafts:
     `measured` one of `WITHOUT_MODEL`; `fits` has offers too, by their repository.
 
     `chosen` and `loading` are keys of rows; `refusal` says why nothing can draft. `own_head` is
-    the verdict on the target's own, None where it has none.
+    the verdict on the target's own, None where it has none, and `own_info` what it takes.
     """
 
     entries: Sequence[Entry]
@@ -82,6 +82,7 @@ class Drafts:
     fits: Mapping[str, Fit] = field(default_factory=dict)
     offers: Sequence[Gettable] = ()
     own_head: Verdict | None = None
+    own_info: ModelInfo | None = None
 
 
 def _tr(text: str) -> str:
@@ -196,7 +197,8 @@ def _own_head_row(verdict: Verdict, known: Drafts) -> Row:
     name = _tr("Own head (MTP)")
     if verdict.level is Level.REFUSED:
         return _refused(MTP, name, verdict.reason)
-    return _built_in(MTP, name, _tr("Trained with the model, in its own files"), known)
+    row = _built_in(MTP, name, _tr("Trained with the model, in its own files"), known)
+    return _fitted(row, known.fits.get(MTP))
 
 
 def _built_in(key: str, name: str, about: str, known: Drafts) -> Row:

@@ -92,12 +92,13 @@ class Trial:
 class Known:
     """What was measured here of a running target's drafts, by their key; of those that were not,
     how many times plain they are predicted to make. `own_head`: whether the target's own can draft;
-    None: it has none."""
+    None: it has none; `own_info`: what it takes."""
 
     running: Running
     found: Mapping[str, Measurement]
     predicted: Mapping[str, float] = field(default_factory=dict)
     own_head: Verdict | None = None
+    own_info: ModelInfo | None = None
 
 
 def guidance_table() -> Mapping[str, Any]:
@@ -199,20 +200,20 @@ class Shelf:
         found = {key: one for key, one in of.items() if one is not None}
         times = {key: self._predicted(running, key) for key in running.drafts if key not in found}
         predicted = {key: one for key, one in times.items() if one is not None}
-        return Known(running, found, predicted, self._own_head(running.target))
+        return Known(running, found, predicted, *self._own_head(running.target))
 
-    def _own_head(self, target: Path) -> Verdict | None:
+    def _own_head(self, target: Path) -> tuple[Verdict | None, ModelInfo | None]:
         with contextlib.suppress(EngineError):  # its files may be gone by now
-            return own_head.judge(self._index.info(target))
-        return None
+            info = self._index.info(target)
+            return own_head.judge(info), own_head.info(info)
+        return None, None
 
     def _predicted(self, running: Running, key: str) -> float | None:
-        ratio = None
+        infos: list[ModelInfo] = []
         if running.drafts[key] is not None:
             with contextlib.suppress(EngineError):  # its files may be gone by now
-                infos = self._index.info(running.target), self._index.info(Path(key))
-                ratio = guidance.ratio(*infos)
-        return predicted(running.setup(key), self._learned, ratio)
+                infos = [self._index.info(path) for path in (running.target, Path(key))]
+        return predicted(running.setup(key), self._learned, *infos)
 
     def _scanned(self, folders: Iterable[Path]) -> list[Entry]:
         found = scan.scan(folders, self._index.info)

@@ -59,13 +59,25 @@ HEADS: Mapping[type, Callable[..., Eagle3Head | DFlashHead | AssistantHead]] = {
 }
 
 
+# Hears how many parameters more are in place, and may end the opening by an error.
+Told = Callable[[int], None]
+
+
+def _unheard(more: int) -> None:
+    pass
+
+
 def open_head(
-    path: Path, target: LanguageModel, info: ModelInfo, precision: Precision
+    path: Path,
+    target: LanguageModel,
+    info: ModelInfo,
+    precision: Precision,
+    told: Told = _unheard,
 ) -> Eagle3Head | DFlashHead | AssistantHead:
     """The head at `path`, for `target`, which `info` describes; on the target's device.
 
     On a processor its matrices are packed as those of a model are. Raises DraftRefused where it
-    does not belong to the target, and what reading files raises.
+    does not belong to the target, what reading files raises, and what `told` does.
     """
     shape = heads.read(path, info)
     with torch.device("meta"):
@@ -73,8 +85,8 @@ def open_head(
     weights = FolderWeights(weight_files(resolve(path)))
     for name, stored in shape.stored.items():
         if name in shape.shapes:
-            _fill(head, name, weights.read(stored))
-    _settle(head, target.device, precision)
+            _fill(head, name, weights.read(stored), stored)
+    _settle(head, target.device, precision, told)
     try:
         head.ready(target.device)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -86,10 +98,12 @@ def open_head(
     return head
 
 
-def open_mtp(target: LanguageModel, info: ModelInfo, precision: Precision) -> MtpHead:
+def open_mtp(
+    target: LanguageModel, info: ModelInfo, precision: Precision, told: Told = _unheard
+) -> MtpHead:
     """The head that `target`, which `info` describes, brings in its own files.
 
-    Raises DraftRefused where it has none, or one that is not read here.
+    Raises DraftRefused where it has none, or one that is not read here, and what `told` raises.
     """
     weights = FolderWeights(weight_files(info.path) if info.format == "safetensors" else [])
     shapes = weights.shapes()
@@ -100,8 +114,8 @@ def open_mtp(target: LanguageModel, info: ModelInfo, precision: Precision) -> Mt
     stored = {name: _sources(source, shapes) for name, source in head.sources.items()}
     _compare(head, stored, shapes, kind)
     for name, sources in stored.items():
-        _fill(head, name, _joined(sources, weights))
-    _settle(head, target.device, precision)
+        _fill(head, name, _joined(sources, weights), sources[0][0])
+    _settle(head, target.device, precision, told)
     return head
 
 
@@ -159,22 +173,36 @@ def _compare(
         )
 
 
-def _settle(head: nn.Module, device: torch.device, precision: Precision) -> None:
+def _settle(head: nn.Module, device: torch.device, precision: Precision, told: Told) -> None:
     """Bring a filled head to where and how it computes."""
     if device.type == "cpu":
-        _pack(head, precision)
+        _pack(head, precision, told)
     else:
-        head.to(device, torch.bfloat16)
+        _move(head, device, told)
     head.requires_grad_(False).eval()
 
 
-def _fill(head: nn.Module, name: str, tensor: torch.Tensor) -> None:
-    """Put a tensor in its place, in the type that it is stored in."""
+def _move(head: nn.Module, device: torch.device, told: Told) -> None:
+    """To `device`, in 16 bits. What is in no file, as the frequencies of rotary positions, stays
+    as precise as it is: with fewer digits far positions would be others."""
+    stored = head.state_dict().keys()
+    for path, module in head.named_modules():
+        for parameter in module.parameters(recurse=False):
+            parameter.data = parameter.data.to(device, torch.bfloat16)
+            told(parameter.numel())
+        for name, buffer in module.named_buffers(recurse=False):
+            shorter = f"{path}.{name}" in stored and buffer.is_floating_point()
+            kept = torch.bfloat16 if shorter else buffer.dtype
+            module._buffers[name] = buffer.to(device, kept)
+
+
+def _fill(head: nn.Module, name: str, tensor: torch.Tensor, stored: str) -> None:
+    """Put a tensor, in files called `stored`, in its place, in the type that it is stored in."""
     if tensor.dtype not in STORED:
         raise DraftRefused(
             "head_quantised",
             "Its tensor {tensor} is quantised: {type}",
-            tensor=name,
+            tensor=stored,
             type=str(tensor.dtype).removeprefix("torch."),
         )
     path, _, attribute = name.rpartition(".")
@@ -185,7 +213,7 @@ def _fill(head: nn.Module, name: str, tensor: torch.Tensor) -> None:
         module._parameters[attribute] = nn.Parameter(tensor, requires_grad=False)
 
 
-def _pack(head: nn.Module, precision: Precision) -> None:
+def _pack(head: nn.Module, precision: Precision, told: Told) -> None:
     """Its matrices as kernels, its table in 16 bits."""
     form: Precision = "int8" if precision in ("int8", "int4") else precision
     for group in groups(head):
@@ -199,6 +227,7 @@ def _pack(head: nn.Module, precision: Precision) -> None:
         if biases:
             tensors["bias"] = torch.cat(biases).float()
         replace(group, packing.kernel(form, tensors))
+        told(matrix.numel())
     for name, module in list(head.named_children()):
         if isinstance(module, nn.Embedding):
             kept = torch.float32 if form == "fp32" else torch.bfloat16

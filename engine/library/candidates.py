@@ -89,9 +89,11 @@ def _own_head(target: ModelInfo, terms: Terms) -> list[Candidate]:
     found = terms.measured.of(pair)
     said = advice if found is None else measured.verdict(advice, found)
     tried = found is not None and found.times_plain is not None
-    times = None if tried or said.level is Level.REFUSED else predicted(pair, terms.learned, None)
+    times = None if tried or said.level is Level.REFUSED else predicted(pair, terms.learned)
+    head = own_head.info(target)
+    fit = None if head is None else _fit(target, head, terms)
     named = own_head.NAME, target.path, MTP
-    return [Candidate(*named, said, measured=found, predicted=times)]
+    return [Candidate(*named, said, fit=fit, measured=found, predicted=times)]
 
 
 def _require_target(info: ModelInfo) -> None:
@@ -128,19 +130,34 @@ def candidate(target: ModelInfo, entry: Entry, index: Index, terms: Terms) -> Ca
     ratio = guidance.ratio(target, draft)
     fit = _fit(target, draft, terms)
     tried = found is not None and found.times_plain is not None
-    times = None if tried else predicted(pair, terms.learned, ratio)
+    times = None if tried else predicted(pair, terms.learned, target, draft)
     return Candidate(entry.name, entry.path, draft.kind, said, ratio, fit, found, times)
 
 
-def predicted(pair: Setup, learned: Learned, ratio: float | None) -> float | None:
-    """How many times plain a setup with a draft will make that is `ratio` times smaller; None
+def predicted(
+    pair: Setup,
+    learned: Learned,
+    target: ModelInfo | None = None,
+    draft: ModelInfo | None = None,
+) -> float | None:
+    """How many times plain a setup of these two will make, or of a drafter that is no model; None
     where too little is known."""
     if pair.draft_precision is None:
         return prediction.looked_up(learned.of(pair))
     alone = Setup(pair.draft, NONE, pair.draft_precision, None, pair.device)
     return prediction.times_plain(
-        learned.of(pair.plain), learned.of(pair), learned.of(alone), ratio
+        learned.of(pair.plain),
+        learned.of(pair),
+        learned.of(alone),
+        guidance.ratio(target, draft) if target and draft else None,
+        at_once=draft is not None and _at_once(draft),
     )
+
+
+def _at_once(draft: ModelInfo) -> bool:
+    """Whether it makes all guesses of a round in one pass."""
+    head = draft.kind is Kind.HEAD
+    return heads.kind_of(draft.path) in heads.AT_ONCE if head else draft.mask is not None
 
 
 def setup(

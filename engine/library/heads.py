@@ -42,6 +42,8 @@ STATED: Mapping[str, Method] = {
     "dspark": "dspark",
     "mtp": "mtp",
 }
+# Those whose guesses are all made in one pass.
+AT_ONCE: frozenset[Method | None] = frozenset({"p-eagle", "dflash"})
 # Only in heads whose guesses are made side by side: they stand for what the target has not said.
 MASKED = "mask_hidden"
 

@@ -7,9 +7,11 @@ opened.
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
 
 from engine import guidance
-from engine.api import ModelInfo
+from engine.api import Kind, ModelInfo
 from engine.errors import EngineError, Reason
 from engine.guidance import Level, Verdict
 from engine.library import folder, gguf, mtp
@@ -32,14 +34,50 @@ def judge(target: ModelInfo) -> Verdict | None:
             header = gguf.read_header(resolve(target.path), arrays={})
             named = any(ANY.search(tensor.name) for tensor in header.tensors)
             return Verdict(Level.REFUSED, IN_GGUF) if named else None
-        headers = folder.read_headers(resolve(target.path))
+        tensors = _tensors(target)
     except EngineError as error:
         return Verdict(Level.REFUSED, error.reason)
-    tensors = {name: tensor for held in headers.values() for name, tensor in held.items()}
     if not any(_is_head(name, target.layers) for name in tensors):
         return None
     fault = guidance.drafting_refusal(target) or _fault(tensors, target)
     return Verdict(Level.GOOD, GOOD) if fault is None else Verdict(Level.REFUSED, fault)
+
+
+def info(target: ModelInfo) -> ModelInfo | None:
+    """What the headers say of the target's own head, as of any other draft; None where it has none
+    that can draft."""
+    found = judge(target)
+    if found is None or found.level is Level.REFUSED:
+        return None
+    tensors = _tensors(target)
+    kind = mtp.find(tensors, target.layers or 0)
+    assert kind is not None
+    names = {n for n in tensors if n.startswith(kind.layer)} | kind.beside
+    held = {name: tensors[name].shape for name in names.difference(kind.unread)}
+    # experts stay as they are stored, with 32 bits on a processor, as norms do
+    matrices = [s for name, s in held.items() if len(s) == 2 and ".experts." not in name]
+    linear, every = sum(map(prod, matrices)), sum(map(prod, held.values()))
+    return replace(
+        target,
+        name=NAME,
+        architecture="",
+        kind=Kind.HEAD,
+        parameters=every,
+        active=None,
+        quantisation=None,
+        apart=0,
+        layers=1,
+        linear=linear,
+        linear_rows=sum(rows for rows, _ in matrices),
+        experts=0,
+        embedding=0,
+        head=0,
+        other=every - linear,
+        # attention to all, whatever the target's layers do
+        cache_widths=target.cache_widths and (max(target.cache_widths),),
+        cache_windows=(0,),
+        cache_fixed=None,
+    )
 
 
 def refusal(target: ModelInfo) -> Reason | None:
@@ -48,6 +86,11 @@ def refusal(target: ModelInfo) -> Reason | None:
     if found is None:
         return Reason("no_mtp", "{name} has no head of its own.", {"name": target.name})
     return found.reason if found.level is Level.REFUSED else None
+
+
+def _tensors(target: ModelInfo) -> dict[str, TensorInfo]:
+    headers = folder.read_headers(resolve(target.path))
+    return {name: tensor for held in headers.values() for name, tensor in held.items()}
 
 
 def _is_head(name: str, layers: int | None) -> bool:

@@ -7,6 +7,8 @@ import pytest
 
 from app.viewmodels.pairs import Asked
 from engine.fit import GIB, Room
+from engine.guidance import Level, Verdict
+from engine.library import own_head
 from engine.library.scan import Entry
 from tests.app.test_drafts import SIZES, Sized, free, row, shelf_of
 from tests.fakes import DRAFT, TARGET, FakeShelf, info
@@ -71,6 +73,24 @@ def test_a_draft_that_fits_is_loaded_at_once(qtbot, program):
     free(program, 8)
     program.models.choose_draft(str(DRAFT))
     qtbot.waitUntil(lambda: program.models.draft == str(DRAFT))
+
+
+def test_a_targets_own_head_that_does_not_fit_waits_too(qtbot, open_program, session):
+    """It lies in the target's files, so it has no precision of its own."""
+    shelf = shelf_of()
+    shelf.own_head, shelf.own_info = Verdict(Level.GOOD, own_head.GOOD), info(TARGET, **SIZES)
+    program = open_program(session, shelf)
+    program.worker.sampled.disconnect(program.models._sampled)
+    free(program, LITTLE)
+    qtbot.waitUntil(lambda: row(program, "mtp").fit.startswith("Does not fit"))
+    program.models.choose_draft("mtp")
+    assert program.models.memory.view.waits
+    assert "mtp" not in session.choices
+    assert "draft_precision" not in {way.code for way in program.models.memory.view.ways}
+    program.models.load_anyway()
+    qtbot.waitUntil(lambda: program.models.draft == "mtp")
+    assert program.models.draft_precisions == ()
+    assert "Draft weights" in {part.words for part in program.models.memory.view.legend}
 
 
 @pytest.mark.parametrize("other", ["none", "ngram"])

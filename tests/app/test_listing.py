@@ -89,6 +89,22 @@ def test_a_pair_not_tried_is_predicted_once_its_target_has_run(library, capsys):
     assert twin()["predicted_times_plain"] is None
 
 
+@pytest.mark.parametrize(("more", "times"), [({}, 1.07), ({"pard_token": 5}, 1.64)])
+def test_a_draft_that_guesses_all_at_once_is_predicted_to_spend_one_step(
+    library, capsys, more, times
+):
+    config = json.loads((library / "twin" / "config.json").read_text())
+    write_json(library / "twin" / "config.json", config | more)
+    alone, twin = (
+        setup(library / "target", draft, "int8", precision, "cpu")
+        for draft, precision in (("none", None), (library / "twin", "int8"))
+    )
+    costs = {"costs": [[0, 1, 0.1], [0, 8, 0.1]]}
+    Learned(paths.learned_file()).keep({alone: costs, twin: {"costs": [[0, 1, 0.05]]}})
+    row = next(r for r in told(capsys, "drafts", library / "target") if r["name"] == "twin")
+    assert row["predicted_times_plain"] == pytest.approx(times, abs=0.01)
+
+
 def test_drafts_lists_who_can_and_who_cannot_with_a_reason(library, capsys):
     rows = told(capsys, "drafts", library / "target", "--models", library)
     assert all(row.keys() == DRAFT for row in rows)
@@ -124,6 +140,12 @@ def test_drafts_lists_the_targets_own_head(tmp_path, capsys):
     row = told(capsys, "drafts", tmp_path / "m")[0]
     assert (row["name"], row["kind"], row["path"]) == ("Own head (MTP)", "mtp", str(tmp_path / "m"))
     assert (row["compatible"], row["advice"]) == (True, "good")
+    assert row["fit"] in ("fits", "tight", "unknown")
+    alone, both = (told(capsys, "fit", tmp_path / "m", *more)["parts"]
+                   for more in ([], ["--draft", "mtp"]))  # fmt: skip
+    assert alone["draft_weights"] == 0
+    assert both["draft_weights"] > width * 2 * width
+    assert "Own head (MTP), int8" in said(capsys, "fit", tmp_path / "m", "--draft", "mtp")
     assert "to get" not in said(capsys, "drafts", tmp_path / "m")
 
 

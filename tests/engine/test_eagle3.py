@@ -491,7 +491,7 @@ def inspect_again(folder):
         speculators_dflash(),
     ],
 )
-@pytest.mark.parametrize("precision", ["int8", "bf16"])
+@pytest.mark.parametrize("precision", ["int8", "bf16", "int4"])
 def test_its_memory_is_estimated_as_it_is(config, precision, target, tmp_path):
     dflash = "DFlash" in config["architectures"][0]
     weights = dflash_tensors(config) if dflash else tensors(config)
@@ -502,6 +502,9 @@ def test_its_memory_is_estimated_as_it_is(config, precision, target, tmp_path):
     guessed = estimate(inspect(folder), precision, "cpu", 100)
     assert guessed.weights == pytest.approx(held, rel=0.03)
     assert guessed.cache > 0
+    numbers = sum(t.numel() for n, t in weights.items() if n not in ("d2t", "t2d"))
+    # on a card all has 16 bits
+    assert estimate(inspect(folder), precision, "cuda", 100).weights == 2 * numbers
 
 
 def test_a_head_of_another_kind_cannot_be_used_yet(tmp_path, target):
@@ -558,9 +561,12 @@ def test_a_head_tells_how_far_it_is_and_can_be_stopped(session, tmp_path):
     folder = write_head(tmp_path / "h", safeailab(**ONE_ROW))
     told = []
     session.choose_draft(folder, progress=told.append)
-    assert (told[0].done, told[-1].done) == (0, told[-1].total)
+    done = [one.done for one in told]
+    assert (done[0], done[-1]) == (0, told[-1].total)
+    assert done == sorted(done)
+    assert len(set(done)) > 5
     assert session._drafter.listeners
-    for calls in (0, 1):
+    for calls in (0, 1, 3):
         asked = iter([False] * calls + [True] * 9)
         with pytest.raises(Cancelled):
             session.choose_draft(folder, stopped=lambda asked=asked: next(asked))

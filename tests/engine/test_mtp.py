@@ -12,9 +12,12 @@ from engine.api import Message, Sampling
 from engine.drafters.head import HeadDrafter
 from engine.errors import DraftRefused
 from engine.guidance import Level, Verdict
+from engine.heads import opening
 from engine.heads.opening import open_mtp
+from engine.kernels.network import kernels
 from engine.library import own_head
 from engine.loading import load
+from engine.memory import estimate
 from engine.session import Session
 from tests.families import tiny
 from tests.folders import CHATML, write_json, write_model, write_tokenizer
@@ -157,7 +160,7 @@ BROKEN = {
     "a quantised matrix": (
         lambda s: s | {"model.mtp_layers.0.input_proj.weight": QUANTISED},
         "head_quantised",
-        "join.weight",
+        "model.mtp_layers.0.input_proj.weight",
     ),
     "a tensor too many": (
         lambda s: s | {"model.mtp_layers.0.gate.weight": torch.zeros(4)},
@@ -192,6 +195,33 @@ def test_auto_holds_the_models_own_head_where_it_can_be_used(tmp_path, whole):
     assert ("mtp" in session._drafter._drafters) == whole
     assert [token for chunk in session.reply(*asked) for token in chunk.token_ids] == plain
     session.close()
+
+
+@pytest.mark.parametrize("family", KINDS)
+@pytest.mark.parametrize("precision", ["int8", "bf16", "int4"])
+def test_its_memory_is_estimated_as_it_is(models, family, precision):
+    *_, loaded = models(family)
+    head, found = opened(loaded, precision), own_head.info(loaded.loaded.info)
+    held = sum(kernel.nbytes for kernel in kernels(head))
+    held += sum(p.numel() * p.element_size() for p in head.parameters())
+    guessed = estimate(found, precision, "cpu", 128)
+    assert guessed.weights == pytest.approx(held, rel=0.03)
+    head(torch.zeros(128, head.join.in_features // 2), torch.zeros(128, dtype=torch.long), 0)
+    assert guessed.cache == head._cache.nbytes
+
+
+def test_on_a_card_its_positions_stay_as_precise_as_they_are(models, monkeypatch):
+    """There it has 16 bits; of frequencies in 16 bits far positions would be others."""
+    *_, loaded = models("qwen2")
+    usual, told = opened(loaded), []
+    cpu = loaded.model.device
+    monkeypatch.setattr(opening, "_pack", lambda head, _, more: opening._move(head, cpu, more))
+    moved = open_mtp(loaded.model, loaded.loaded.info, "int8", told.append)
+    assert {p.dtype for p in moved.parameters()} == {torch.bfloat16}
+    assert sum(told) == sum(p.numel() for p in moved.parameters())
+    for name, buffer in moved.named_buffers():
+        assert torch.equal(buffer, usual.get_buffer(name))
+    assert any("inv_freq" in name for name, _ in moved.named_buffers())
 
 
 @pytest.fixture(scope="module")

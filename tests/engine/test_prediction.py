@@ -24,6 +24,13 @@ def test_a_draft_that_does_not_pay_is_not_used_and_costs_nothing():
     assert times_plain(TARGET, {}, {"costs": [[0, 1, 0.08]]}) == 1.0
 
 
+def test_what_guesses_all_at_once_spends_one_step_a_round():
+    """Seven guesses for a step of half a plain one: 2.46 tokens in 1.5 plain steps."""
+    half = {"costs": [[0, 1, 0.05]]}
+    assert times_plain(TARGET, {}, half) == pytest.approx(1.07, abs=0.01)
+    assert times_plain(TARGET, {}, half, at_once=True) == pytest.approx(1.64, abs=0.01)
+
+
 def test_dear_rows_make_a_pair_slower():
     dear = {"costs": [[0, 1, 0.1], [0, 8, 0.4]]}
     assert times_plain(dear, {}, DRAFT) < times_plain(TARGET, {}, DRAFT) - 0.1
