@@ -2,12 +2,14 @@
 
 import json
 import sys
+import tracemalloc
 
 import pyarrow
 import pytest
 from pyarrow import parquet
 
-from engine.bench.prompts import LINE_BYTES, PLACEHOLDER, Prompts, built_in, read_prompts
+from engine.bench import prompts
+from engine.bench.prompts import PLACEHOLDER, Prompts, built_in, read_prompts
 from engine.errors import EngineError
 
 
@@ -147,11 +149,16 @@ def test_a_kind_is_a_short_word(tmp_path):
     assert len(read_prompts(file).kinds[0]) == 60
 
 
-def test_a_line_without_an_end_is_not_read_whole(tmp_path):
+def test_a_line_without_an_end_is_not_read_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(prompts, "LINE_BYTES", 1 << 12)
     file = tmp_path / "p.jsonl"
-    file.write_text('{"prompt": "a"}\n' + "x" * (LINE_BYTES + 10))
+    file.write_text('{"prompt": "a"}\n' + "x" * (4 << 20))
+    tracemalloc.start()
     with pytest.raises(EngineError, match="Line 2 of"):
         read_prompts(file)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1 << 20
 
 
 def test_rows_of_spec_bench_are_read_by_category(tmp_path):
