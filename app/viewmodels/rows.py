@@ -159,7 +159,7 @@ def _tried(entry: Entry, verdict: Verdict, known: Drafts) -> Verdict:
 
 
 def _auto_row(known: Drafts) -> Row:
-    about = _tr("The fastest of what can draft here, round by round")
+    about = _tr("Whatever is fastest, round by round")
     times = prediction.best(_times(key, known) for key in (*LOOKUPS, MTP, best_draft(known)))
     predicted = {} if times is None else {AUTO: times}
     return _built_in(AUTO, _tr("Auto"), about, replace(known, predicted=predicted))

@@ -2725,8 +2725,8 @@
         <translation>Können für dieses Zielmodell nicht entwerfen</translation>
     </message>
     <message>
-        <source>The fastest of what can draft here, round by round</source>
-        <translation>Runde für Runde das Schnellste von allem, was hier entwerfen kann</translation>
+        <source>Whatever is fastest, round by round</source>
+        <translation>Runde für Runde, was am schnellsten ist</translation>
     </message>
     <message>
         <source>Auto</source>

@@ -64,7 +64,7 @@ def test_auto_is_predicted_by_the_best_that_it_holds(predicted, rate, said):
     tried = {} if rate is None else {str(DRAFT): measurement(rate)}
     room = fitting("fits")
     row = shown(predicted=predicted, measured=tried, fits=room)["auto"]
-    assert row.detail.removeprefix("The fastest of what can draft here, round by round") == said
+    assert row.detail.removeprefix("Whatever is fastest, round by round") == said
     assert "predicted" not in shown(predicted=predicted, measured={
         "auto": measurement(60.0)})["auto"].detail  # fmt: skip
 
@@ -274,7 +274,7 @@ def test_auto_stands_first_with_what_it_does_and_what_it_did():
     assert headings()[0] == "auto"
     row = shown()["auto"]
     assert (row.name, row.usable) == ("Auto", True)
-    assert row.detail == "The fastest of what can draft here, round by round"
+    assert row.detail == "Whatever is fastest, round by round"
     assert shown(measured={"auto": measurement(96.0)})["auto"].word == "Good:"
     refusal = Reason("recurrent_target", "No")
     assert not shown(refusal=refusal)["auto"].usable
