@@ -502,9 +502,10 @@ def test_its_memory_is_estimated_as_it_is(config, precision, target, tmp_path):
     guessed = estimate(inspect(folder), precision, "cpu", 100)
     assert guessed.weights == pytest.approx(held, rel=0.03)
     assert guessed.cache > 0
-    numbers = sum(t.numel() for n, t in weights.items() if n not in ("d2t", "t2d"))
     # on a card all has 16 bits
-    assert estimate(inspect(folder), precision, "cuda", 100).weights == 2 * numbers
+    numbers = sum(tensor.numel() for tensor in weights.values())
+    there = estimate(inspect(folder), precision, "cuda", 100)
+    assert there.weights == pytest.approx(2 * numbers, rel=0.03)
 
 
 def test_a_head_of_another_kind_cannot_be_used_yet(tmp_path, target):
