@@ -77,9 +77,11 @@ def published(layer=(), **changes):
 
 
 ORDERED = {"use_ordered_embeddings": True, "num_centroids": 131, "centroid_intermediate_top_k": 16}
+UNIFIED = {"hidden_size": 48, "model_type": "gemma4_unified_text"}
 FORMS = {
     "all tokens": published({"hidden_size": 48}),
     "nearest tokens": published({"hidden_size": 48}, **ORDERED),
+    "unified": published(UNIFIED, model_type="gemma4_unified_assistant", **ORDERED),
 }
 
 
@@ -204,7 +206,7 @@ def test_it_drafts_what_the_library_computes(form, length, listed, tmp_path):
         out = head(drafter._states[-1:], tokens[-1], length - 1, head.held())
         found = head.logits(out)
     seen = found.isfinite()
-    assert int(seen.sum()) == (32 if "nearest" in form else 262)
+    assert int(seen.sum()) == (32 if FORMS[form]["use_ordered_embeddings"] else 262)
     torch.testing.assert_close(found[seen], said[0][seen], rtol=1e-3, atol=1e-4)
     assert bool((said[0][~seen] < said[0][seen].min()).all())
     model.tell()
