@@ -1,6 +1,7 @@
 """A tiny target that has learned a rule, drafts that have learned from it, in seconds; and how
 often they are right."""
 
+import functools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from engine.controller import FixedLength
 from engine.decode import decode
 from engine.heads.opening import open_head
 from engine.model import LanguageModel
+from engine.sampling import Policy
+from tests.assistants import random_network
 from tests.heads import (
     BLOCK,
     MASK,
@@ -194,6 +197,50 @@ def trained_dflash(target: LanguageModel, config: dict[str, Any], steps: int = 6
     return {name: tensor.detach().contiguous() for name, tensor in weights.items()}
 
 
+def trained_assistant(
+    target: LanguageModel, config: dict[str, Any], *, by: str, steps: int = 120
+) -> Weights:
+    """Tensors of a Gemma 4 assistant that has learned what `target` says, through the library's own
+    layers: by its "states" alone, or by its "keys" and values alone."""
+    network: Any = target.network
+    assistant = random_network(config, 3).requires_grad_(True)
+    assistant.lm_head.weight.data.copy_(network.get_output_embeddings().weight)
+    join = assistant.pre_projection.weight
+    if by == "keys":
+        token = torch.arange(join.shape[1]) < join.shape[1] // 2
+        join.data *= token
+        join.register_hook(token.mul)
+    else:
+        for layer in assistant.model.layers:
+            layer.self_attn.o_proj.weight.requires_grad_(False).zero_()
+    generator = torch.Generator().manual_seed(1)
+    places = torch.arange(24)
+    # what the target held before it was fed the token of a row
+    seen = (places < places[1:, None])[None, None]
+
+    def loss(_: int) -> torch.Tensor:
+        texts = torch.randint(0, USED, (32, 24), generator=generator) + FIRST
+        with torch.no_grad():
+            out = network(texts, output_hidden_states=True, return_shared_kv_states=True)
+            embedded = network.get_input_embeddings()(texts[:, 1:])
+        # the state of t with the token at t + 1 tells the token at t + 2
+        both = torch.cat([embedded, out.hidden_states[-1][:, :-1]], -1)
+        found = assistant.model(
+            inputs_embeds=assistant.pre_projection(both),
+            attention_mask={"full_attention": seen, "sliding_attention": seen},
+            position_ids=places[None, 1:],
+            shared_kv_states=out.shared_kv_states,
+            use_cache=False,
+            # or the library computes the last row alone
+            output_hidden_states=True,
+        )
+        logits = assistant.lm_head(found.last_hidden_state)
+        return error(logits, out.logits.argmax(-1)[:, 1:])
+
+    learn([p for p in assistant.parameters() if p.requires_grad], steps, loss)
+    return {name: tensor.detach() for name, tensor in assistant.state_dict().items()}
+
+
 def late(kind: type[Any]) -> type[Any]:
     """Drafts as `kind` does, but takes for each state that of the position before."""
 
@@ -207,16 +254,22 @@ def late(kind: type[Any]) -> type[Any]:
     return Late
 
 
+@functools.cache
+def answered(target: LanguageModel, seed: int) -> tuple[list[int], Policy, list[int]]:
+    """A prompt that follows no rule, how to choose, and what is answered without a draft."""
+    generator = torch.Generator().manual_seed(seed)
+    prompt = (torch.randint(0, USED, (12,), generator=generator) + FIRST).tolist()
+    choose = policy(temperature=1.0, seed=seed, answer_start=len(prompt))
+    return prompt, choose, plain(target, prompt, tokens=24, choose=choose)
+
+
 def acceptance(target: LanguageModel, drafter: Any, length: int = 1) -> list[float]:
-    """How often each guess of a round is right where those before it were; behind prompts that
-    follow no rule, and no token of the answer is changed."""
-    target.tell(drafter)
+    """How often each guess of a round is right where those before it were; no token of the answer
+    is changed."""
     judged, right = [0] * length, [0] * length
     for seed in range(6):
-        generator = torch.Generator().manual_seed(seed)
-        prompt = (torch.randint(0, USED, (12,), generator=generator) + FIRST).tolist()
-        choose = policy(temperature=1.0, seed=seed, answer_start=len(prompt))
-        expected = plain(target, prompt, tokens=24, choose=choose)
+        prompt, choose, expected = answered(target, seed)
+        target.tell(drafter)
         target.cache.empty()
         drafter.reset()
         text, limit = list(prompt), len(prompt) + 24
@@ -224,8 +277,8 @@ def acceptance(target: LanguageModel, drafter: Any, length: int = 1) -> list[flo
             for place in range(one.drafted):
                 judged[place] += one.accepted >= place
                 right[place] += one.accepted > place
+        target.tell()
         assert text[len(prompt) :] == expected
-    target.tell()
     return [found / max(1, asked) for found, asked in zip(right, judged, strict=True)]
 
 
