@@ -46,7 +46,10 @@ HEAD_KEYS = (
     "draft_vocab_size", "dflash_config", "eagle_config", "medusa_num_heads",
     "speculators_config", "speculators_model_type",
 )  # fmt: skip
-HEAD_TYPES = ("eagle", "dflash", "dspark", "medusa", "mlpspeculator", "gemma4assistant")
+HEAD_TYPES = (
+    "eagle", "dflash", "dspark", "medusa", "mlpspeculator", "gemma4assistant",
+    "gemma4unifiedassistant",
+)  # fmt: skip
 
 # What is left out of configurations that were saved as differences: the defaults of their classes
 # in transformers 5.24. Other families state what their size follows from.

@@ -1,4 +1,4 @@
-"""Every way to draft for one tiny target, heads and models as files in their published formats.
+"""Every way to draft for a tiny target, heads and models as files in their published formats.
 
 What the target says follows mostly from its last token, and each head and model goes by that token
 alone. So they are often right and often wrong, without having been trained.
@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.drafters import BUILT_IN
+from engine.drafters.assistant import AssistantDrafter
 from engine.drafters.base import Drafter
 from engine.drafters.block import BlockDrafter
 from engine.drafters.head import HeadDrafter
@@ -19,6 +20,7 @@ from engine.drafters.parallel import ParallelDrafter, ParallelHeadDrafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.heads.opening import open_head, open_mtp
 from engine.model import LanguageModel
+from tests.assistants import ORDERED, published, write_assistant, write_target
 from tests.folders import IM_END, tiny_config, write_json, write_model
 from tests.heads import (
     MASK,
@@ -34,7 +36,7 @@ from tests.heads import (
     zlab,
 )
 from tests.tiny import language_model
-from tests.vocabularies import behind, byte_level_json, write_other
+from tests.vocabularies import OTHERS, behind, write_other
 
 Weights = dict[str, torch.Tensor]
 
@@ -53,9 +55,11 @@ HEADS: dict[str, dict[str, Any]] = {
     ),
 }
 KINDS = {"eagle3": HeadDrafter, "p-eagle": ParallelHeadDrafter, "dflash": BlockDrafter}
-MODELS = ("model", "pard", "other vocabulary")
+MODELS = ("model", "pard", *OTHERS)
 LOOKUPS = tuple(name for name in BUILT_IN if name != "none")
-EVERY = (*LOOKUPS, *MODELS, *HEADS, "mtp")
+# These draft for Gemma 4 alone.
+ASSISTANTS = {"assistant": published(), "assistant, nearest tokens": published(**ORDERED)}
+EVERY = (*LOOKUPS, *MODELS, *HEADS, "mtp", *ASSISTANTS)
 
 
 def lean(network: Any) -> None:
@@ -130,8 +134,11 @@ def _made(name: str, target: LanguageModel, folder: Path) -> Drafter:
             return SmallModelDrafter(little)
         if name == "pard":
             return ParallelDrafter(little, MASK)
-        return behind(byte_level_json(), little)
+        return behind(OTHERS[name](), little)
     info = info_of(target)
+    if name in ASSISTANTS:
+        assistant: Any = open_head(write_assistant(folder, ASSISTANTS[name]), target, info, "fp32")
+        return AssistantDrafter(assistant, target)
     if name == "mtp":
         folder.mkdir(parents=True, exist_ok=True)
         save_file(own_tensors(target.network), folder / "model.safetensors")
@@ -145,18 +152,23 @@ def _made(name: str, target: LanguageModel, folder: Path) -> Drafter:
 
 
 def write_all(root: Path) -> None:
-    """A target that brings a head of its own, and beside it every draft that lies in a folder."""
+    """A llama that brings a head of its own, a Gemma 4, and beside them every draft that lies in a
+    folder."""
     target = language_model()
     lean(target.network)
     settings = {"eos_token": "<|im_end|>", "bos_token": "<s>"}
     masked = {"pard_token": MASK}
-    for name, layers, more in (("target", None, {}), ("model", 1, {}), ("pard", 1, masked)):
+    for name, layers, more in (("llama", None, {}), ("model", 1, {}), ("pard", 1, masked)):
         config = tiny_config(eos_token_id=IM_END, **more)
         folder = write_model(root / name, config=config, layers=layers)
         write_json(folder / "tokenizer_config.json", settings)
         state = load_file(folder / "model.safetensors")
         state["model.embed_tokens.weight"] = state["model.embed_tokens.weight"] * 4
-        own = own_tensors(target.network) if name == "target" else {}
+        own = own_tensors(target.network) if name == "llama" else {}
         save_file(state | own, folder / "model.safetensors", metadata={"format": "pt"})
-    write_other(root / "other vocabulary", byte_level_json(), root / "target")
+    for name, other in OTHERS.items():
+        write_other(root / name, other(), root / "llama")
     write_heads(root, target.network)
+    write_target(root / "gemma 4")
+    for name, config in ASSISTANTS.items():
+        write_assistant(root / name, config)

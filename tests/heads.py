@@ -1,10 +1,12 @@
-"""EAGLE-3 heads as they are published, written for tiny targets; random, or trained in seconds."""
+"""Heads as they are published, written for tiny targets, and what they compute."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch.nn import functional as F
 
 from engine.model import LanguageModel
@@ -145,6 +147,17 @@ def write_head(
     return folder
 
 
+def changed(
+    folder: Path,
+    change: Callable[[dict[str, Any]], dict[str, Any]] = lambda weights: weights,
+    **config: Any,
+) -> Path:
+    """The head in `folder` with a change to its weights or `config`, beside it."""
+    said = json.loads((folder / "config.json").read_text()) | config
+    weights = load_file(folder / "model.safetensors")
+    return write_head(folder.parent / "changed", said, change(weights))
+
+
 def info_of(model: LanguageModel) -> Any:
     """What headers would say of a target in memory."""
     from engine.api import ModelInfo
@@ -230,91 +243,6 @@ def joined(weights: dict[str, Any], config: dict[str, Any], states: torch.Tensor
     return F.linear(states, weights["fc.weight"])
 
 
-# What the trained target writes: each token follows from the two before it, by a table.
-USED = 16
-FIRST = 40
-
-
-def rule() -> torch.Tensor:
-    """The token that follows a and then b, [a, b], counted from FIRST on."""
-    return torch.randint(0, USED, (USED, USED), generator=torch.Generator().manual_seed(5))
-
-
-def trained_target(steps: int = 200) -> LanguageModel:
-    """A tiny model that has learned the rule, so that its states carry what it will say."""
-    from tests.tiny import language_model
-
-    model = language_model(layers=None)
-    network = model.network
-    with torch.no_grad():
-        network.get_output_embeddings().weight /= 50
-    table = rule()
-    generator = torch.Generator().manual_seed(0)
-    network.train().requires_grad_(True)
-    optimiser = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 1e-2, total_steps=steps)
-    for _ in range(steps):
-        texts = torch.randint(0, USED, (32, 24), generator=generator)
-        wanted = table[texts[:, :-1], texts[:, 1:]] + FIRST
-        logits = network(texts + FIRST).logits[:, 1:]
-        loss = F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        schedule.step()
-    network.eval().requires_grad_(False)
-    return model
-
-
-def trained_head(
-    target: LanguageModel, config: dict[str, Any], steps: int = 250
-) -> dict[str, torch.Tensor]:
-    """Weights of a head that has learned what `target` says."""
-    weights = tensors(config)
-    learned = [n for n, t in weights.items() if t.is_floating_point() and "embed" not in n]
-    embedding = target.network.get_input_embeddings().weight.detach().clone()
-    if "embed_tokens.weight" in weights:
-        weights["embed_tokens.weight"] = embedding
-    own = torch.full((262,), -1)
-    for i in range(config["draft_vocab_size"]):
-        own[i + int(weights["d2t"][i]) if "d2t" in weights else i] = i
-    generator = torch.Generator().manual_seed(1)
-    # where normed states go on, large ones, so that it shows if others do
-    large = 3 if config.get("norm_before_residual") else 0.3
-    for name in learned:
-        scale = 1 if weights[name].dim() == 1 else large if name == "fc.weight" else 0.3
-        if name.endswith("hidden_norm.weight"):
-            # and others have little in common with them
-            weights[name] *= torch.randn(weights[name].shape, generator=generator).sign()
-        weights[name] = (weights[name] * scale).requires_grad_()
-        if name.endswith("v_proj.weight"):
-            # attention brings the token, so that the state has to go on by itself
-            token = torch.arange(weights[name].shape[1]) < embedding.shape[1]
-            weights[name].data *= token
-            weights[name].register_hook(token.mul)
-    optimiser = torch.optim.AdamW([weights[n] for n in learned], lr=3e-3, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 1e-2, total_steps=steps)
-    places = (
-        config.get("eagle_aux_hidden_state_layer_ids")
-        or config["eagle_config"]["eagle_aux_hidden_state_layer_ids"]
-    )
-    for _ in range(steps):
-        texts = torch.randint(0, USED, (32, 24), generator=generator) + FIRST
-        with torch.no_grad():
-            out = target.network(texts, output_hidden_states=True)
-            states = torch.cat([out.hidden_states[i] for i in places], -1)
-            said = own[out.logits.argmax(-1)]
-        # the state of t with the token at t + 1 tells the token at t + 2
-        x = joined(weights, config, states[:, :-1])
-        logits, _ = reference(weights, config, x, embedding[texts[:, 1:]])
-        loss = F.cross_entropy(logits.flatten(0, 1), said[:, 1:].flatten(), ignore_index=-1)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        schedule.step()
-    return {name: tensor.detach().contiguous() for name, tensor in weights.items()}
-
-
 # How families name the parts of the head in their own files, and what it reads first.
 MTP = {
     "qwen": ("mtp.pre_fc_norm_embedding", "mtp.pre_fc_norm_hidden", "mtp.fc", "mtp.layers.0.",
@@ -386,44 +314,6 @@ def mtp_reference(
     both = [normed(embedded, token_norm), normed(states, state_norm)]
     x = torch.cat(both[::-1] if naming == "mimo" else both, -1) @ join.T
     return one.model(inputs_embeds=x[None], use_cache=False).last_hidden_state[0]
-
-
-def trained_mtp(target: LanguageModel, steps: int = 400) -> dict[str, torch.Tensor]:
-    """Tensors of a head, named as Qwen's, that has learned what `target` says."""
-    network: Any = target.network
-    _, parts = mtp_tensors(network, "qwen")
-    one, *rest = parts
-    rest = [tensor.detach().clone().requires_grad_() for tensor in rest]
-    layer, last = one.model.layers[0].requires_grad_(True), one.model.norm.requires_grad_(True)
-    # without attention the state alone can tell what came before
-    layer.self_attn.o_proj.weight.requires_grad_(False).zero_()
-    learned = [*layer.parameters(), *last.parameters(), *rest]
-    optimiser = torch.optim.AdamW(learned, lr=3e-3, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 1e-2, total_steps=steps)
-    generator = torch.Generator().manual_seed(1)
-
-    def normed(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5) * weight
-
-    for _ in range(steps):
-        texts = torch.randint(0, USED, (32, 24), generator=generator) + FIRST
-        with torch.no_grad():
-            out = network(texts, output_hidden_states=True)
-            embedded = network.get_input_embeddings()(texts[:, 1:])
-        both = [normed(embedded, rest[0]), normed(out.hidden_states[-1][:, :-1], rest[1])]
-        x = torch.cat(both, -1) @ rest[2].T
-        found = one.model(inputs_embeds=x, use_cache=False).last_hidden_state
-        logits = network.get_output_embeddings()(found)
-        said = out.logits.argmax(-1)[:, 1:]
-        loss = F.cross_entropy(logits.flatten(0, 1), said.flatten())
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        schedule.step()
-    names = [f"{part}.weight" for part in (*MTP["qwen"][:3], MTP["qwen"][4])]
-    found = dict(zip(names, (*rest, last.weight), strict=True))
-    found |= {MTP["qwen"][3] + name: tensor for name, tensor in layer.state_dict().items()}
-    return {name: tensor.detach().clone().contiguous() for name, tensor in found.items()}
 
 
 BLOCK, MASK = 4, 250
@@ -543,30 +433,3 @@ def dflash_reference(
         x = x + linear(F.silu(linear(y, "mlp.gate_proj")) * linear(y, "mlp.up_proj"),
                        "mlp.down_proj")  # fmt: skip
     return norm(x, "norm")
-
-
-def trained_dflash(
-    target: LanguageModel, config: dict[str, Any], steps: int = 600
-) -> dict[str, torch.Tensor]:
-    """Weights of a head whose first guess is what `target` says."""
-    network: Any = target.network
-    weights = {n: t.clone().requires_grad_() for n, t in dflash_tensors(config).items()}
-    optimiser = torch.optim.AdamW(weights.values(), lr=3e-3, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 1e-2, total_steps=steps)
-    generator = torch.Generator().manual_seed(1)
-    masks = torch.full((64, BLOCK - 1), MASK)
-    for step in range(steps):
-        length = 4 + step % 12
-        texts = torch.randint(0, USED, (64, length), generator=generator) + FIRST
-        with torch.no_grad():
-            out = network(texts, output_hidden_states=True)
-            states = torch.cat([out.hidden_states[i] for i in PLACES], -1)[:, :-1]
-            said = out.logits[:, -1].argmax(-1)
-            embedded = network.get_input_embeddings()(torch.cat([texts[:, -1:], masks], 1))
-        found = dflash_reference(weights, config, states, embedded)
-        loss = F.cross_entropy(network.get_output_embeddings()(found[:, 1]), said)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        schedule.step()
-    return {name: tensor.detach().contiguous() for name, tensor in weights.items()}

@@ -32,15 +32,19 @@ CENTROIDS, ORDER = "masked_embedding.centroids.weight", "masked_embedding.token_
 # Layers of models that keep their own have these; here nothing reads them.
 OWN_KEYS = (".k_proj.weight", ".v_proj.weight", ".k_norm.weight", ".v_norm.weight")
 MOST_LAYERS = 64
-# What is left out of configurations that were saved as differences; the size of heads in layers
-# without a window.
-UNSTATED: Mapping[str, Any] = {
+# What is left out of configurations that were saved as differences, by the kind of its layers,
+# which are the same ones here; and the size of heads in layers without a window.
+_TEXT: Mapping[str, Any] = {
     "vocab_size": 262_144,
     "num_attention_heads": 8,
     "num_key_value_heads": 4,
     "head_dim": 256,
     "sliding_window": 512,
     "max_position_embeddings": 131_072,
+}
+UNSTATED: Mapping[str, Mapping[str, Any]] = {
+    "gemma4_text": _TEXT,
+    "gemma4_unified_text": {**_TEXT, "sliding_window": 1024, "max_position_embeddings": 262_144},
 }
 GLOBAL_HEAD, CENTROID_COUNT, NEAR = 512, 2048, 32
 
@@ -104,8 +108,7 @@ def read(config: Mapping[str, Any], tensors: Tensors, target: ModelInfo) -> Assi
 
     Raises DraftRefused, naming the number or the tensor at fault (case SPC-2), and Incomplete.
     """
-    nested = config.get("text_config")
-    layer = {**UNSTATED, **(nested if isinstance(nested, Mapping) else {})}
+    layer = _layer(config)
     width = number(config, "backbone_hidden_size")
     if target.hidden_size not in (None, width):
         text = "Another target: width {head:,}, not {target:,}"
@@ -114,7 +117,6 @@ def read(config: Mapping[str, Any], tensors: Tensors, target: ModelInfo) -> Assi
     if target.vocab_size not in (None, vocabulary):
         text = "Another target: {head:,} tokens, not {target:,}"
         raise DraftRefused("head_tokens", text, head=vocabulary, target=target.vocab_size or 0)
-    only(layer, "model_type", "gemma4_text")
     only(layer, "hidden_activation", "gelu_pytorch_tanh")
     only(layer, "hidden_size_per_layer_input", 0)
     for key in ("attention_bias", "enable_moe_block", "use_double_wide_mlp"):
@@ -146,6 +148,17 @@ def read(config: Mapping[str, Any], tensors: Tensors, target: ModelInfo) -> Assi
         raise bad_setting("centroid_intermediate_top_k", found.near, f"1 to {found.centroids}")
     compare(found.shapes, found.stored, tensors)
     return found
+
+
+def _layer(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What it says of its layers, and what it leaves out."""
+    nested = config.get("text_config")
+    stated = nested if isinstance(nested, Mapping) else {}
+    whole = str(config.get("model_type", "")).replace("assistant", "text")
+    kind = str(stated.get("model_type") or whole)
+    if kind not in UNSTATED:
+        raise bad_setting("model_type", kind[:20], ", ".join(UNSTATED))
+    return {**UNSTATED[kind], **stated}
 
 
 def _stored(tensors: Tensors) -> dict[str, str]:

@@ -112,10 +112,14 @@ def _kind(config: Mapping[str, Any], tensors: Tensors) -> Method | None:
 def _named(text: str) -> Method | None:
     """By a name that only one kind bears, of an architecture or a class."""
     plain = text.lower().replace("_", "").replace("-", "")
-    return next((kind for word, kind in (*STATED.items(), ASSISTANT) if word in plain), None)
+    named = {**STATED, **ASSISTANTS}.items()
+    return next((kind for word, kind in named if word in plain), None)
 
 
-ASSISTANT: tuple[str, Method] = ("gemma4assistant", "assistant")
+ASSISTANTS: Mapping[str, Method] = {
+    "gemma4assistant": "assistant",
+    "gemma4unifiedassistant": "assistant",
+}
 
 
 def _reader(config: Mapping[str, Any], tensors: Tensors) -> Read | None:

@@ -1,170 +1,61 @@
-"""Gemma 4's assistants: read as they are published, exact, and what transformers makes of them."""
+"""Gemma 4's assistants: read as they are published, what transformers makes of them, and aligned so
+that they pay. What holds of every draft is tested in test_drafters.py."""
 
 import functools
-import json
+from dataclasses import replace
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModelForCausalLM
 
-from engine.api import Drafting, Finish, Message, ModelInfo, Sampling
 from engine.drafters.assistant import AssistantDrafter
 from engine.errors import DraftRefused
 from engine.exactness import attend
 from engine.heads.opening import open_head
-from engine.library import caches
-from engine.library.heads import is_known
-from engine.library.inspect import inspect
 from engine.model import LanguageModel
-from engine.session import Session
+from tests.assistants import (
+    CONTEXT,
+    FULL,
+    ORDERED,
+    SLIDING,
+    TARGET,
+    WIDTH,
+    WINDOW,
+    info_of,
+    published,
+    random_network,
+    randomised,
+    target,
+    tensors,
+    write_assistant,
+)
 from tests.families import FAMILIES
-from tests.folders import CHATML, IM_END, write_json, write_tokenizer
-from tests.tiny import language_model, only_drafter, plain, policy, run
+from tests.tiny import language_model, policy
+from tests.trained import acceptance, late, taught, trained_assistant
 
-FULL, SLIDING = "full_attention", "sliding_attention"
-WIDTH, WINDOW = 64, 24
-LAYER = {
-    "intermediate_size": 128,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-    "global_head_dim": 32,
-    "sliding_window": WINDOW,
-    "vocab_size": 262,
-    "max_position_embeddings": 320,
+UNIFIED = {
+    "model_type": "gemma4_unified_assistant",
+    "architectures": ["Gemma4UnifiedAssistantForCausalLM"],
+    **ORDERED,
 }
-TARGET = {
-    **LAYER,
-    "hidden_size": WIDTH,
-    "num_hidden_layers": 4,
-    "num_kv_shared_layers": 2,
-    "layer_types": [SLIDING, FULL] * 2,
-    "hidden_size_per_layer_input": 16,
-    "vocab_size_per_layer_input": 262,
-    "tie_word_embeddings": False,
-    "bos_token_id": 256,
-    "eos_token_id": IM_END,
-    "pad_token_id": 0,
-}
-PROMPTS = [[(7 * j + seed) % 250 for j in range(5 + 60 * seed)] for seed in range(3)]
-
-
-def published(layer=(), **changes):
-    """config.json of an assistant, as it is published."""
-    text = {
-        **LAYER,
-        "model_type": "gemma4_text",
-        "hidden_size": WIDTH,
-        "num_hidden_layers": 3,
-        "num_kv_shared_layers": 3,
-        "layer_types": [SLIDING, SLIDING, FULL],
-        "hidden_activation": "gelu_pytorch_tanh",
-        "hidden_size_per_layer_input": 0,
-        "vocab_size_per_layer_input": 0,
-        "rms_norm_eps": 1e-6,
-        **dict(layer),
-    }
-    return {
-        "architectures": ["Gemma4AssistantForCausalLM"],
-        "model_type": "gemma4_assistant",
-        "backbone_hidden_size": WIDTH,
-        "use_ordered_embeddings": False,
-        "tie_word_embeddings": True,
-        "text_config": text,
-        **changes,
-    }
-
-
-ORDERED = {"use_ordered_embeddings": True, "num_centroids": 131, "centroid_intermediate_top_k": 16}
 FORMS = {
     "all tokens": published({"hidden_size": 48}),
     "nearest tokens": published({"hidden_size": 48}, **ORDERED),
+    "unified": published({"hidden_size": 48, "model_type": "gemma4_unified_text"}, **UNIFIED),
 }
-
-
-def randomised(network):
-    """Norms and scalars that are not all ones, and large enough matrices to tell them apart."""
-    for name, tensor in network.state_dict().items():
-        if "norm" in name or "scalar" in name:
-            tensor.add_(0.1 * torch.randn(tensor.shape))
-        elif name.endswith("token_ordering"):
-            tensor.copy_(torch.randperm(len(tensor)))
-        elif "proj" in name or "centroids" in name:
-            tensor.mul_(5)
-
-
-@functools.cache
-def target():
-    """Its layers add little, so that what it says follows mostly from the last token."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(2)
-        config = AutoConfig.for_model("gemma4_text", **TARGET)
-        network = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
-        network.requires_grad_(False)
-        randomised(network)
-    for name, tensor in network.state_dict().items():
-        if ".post_" in name:
-            tensor.mul_(0.3)
-    network.get_input_embeddings().weight *= 4
-    network.get_output_embeddings().weight *= 50
-    return LanguageModel(network, 320)
-
-
-def info():
-    """What headers would say of it."""
-    config = target().network.config.to_dict()
-    sizes = {"hidden_size": WIDTH, "vocab_size": 262, "layers": 4}
-    kept = caches.of_config(config, "gemma4_text")
-    return ModelInfo("target", None, "safetensors", "gemma4_text", **sizes, **kept)
+TEXT = [(7 * j + 1) % 250 for j in range(65)]
 
 
 @functools.cache
 def library(form):
     """The library's own network of an assistant."""
-    config = AutoConfig.for_model(**FORMS[form])
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
-        network = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
-        network.requires_grad_(False)
-        randomised(network)
+    network = random_network(FORMS[form], 3)
+    randomised(network)
     return network
 
 
-def write(folder, config, state, change=lambda state: state):
-    """Published without the matrix that is the table once more."""
-    kept = {n: t.clone().contiguous() for n, t in state.items() if n != "lm_head.weight"}
-    folder.mkdir(parents=True)
-    write_json(folder / "config.json", config)
-    save_file(change(kept), folder / "model.safetensors")
-    return folder
-
-
-def tensors(config):
-    """Of an assistant that says what the target says where the last token tells it."""
-    config = AutoConfig.for_model(**config)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(4)
-        network = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-        small = 0.05 * torch.randn(WIDTH, WIDTH)
-    state = {n: t.detach().clone() for n, t in network.state_dict().items()}
-    for name, tensor in state.items():
-        if ".post_" in name:
-            tensor.mul_(0.3)
-    state["pre_projection.weight"] = torch.cat([torch.eye(WIDTH), small], 1)
-    state["post_projection.weight"] = torch.eye(WIDTH)
-    theirs = target().network
-    state["model.embed_tokens.weight"] = theirs.get_output_embeddings().weight.clone()
-    state["model.norm.weight"] = theirs.model.norm.weight.clone()
-    if "masked_embedding.token_ordering" in state:
-        state["masked_embedding.token_ordering"] = torch.arange(262)
-        pairs = state["model.embed_tokens.weight"].view(131, 2, WIDTH)
-        state["masked_embedding.centroids.weight"] = pairs.mean(1)
-    return state
-
-
-def opened(folder, precision="fp32"):
-    return open_head(folder, target(), info(), precision)
+def opened(folder, model=None):
+    model = model or target()
+    return open_head(folder, model, info_of(model), "fp32")
 
 
 def listening(head, model):
@@ -180,7 +71,7 @@ def test_it_drafts_what_the_library_computes(form, length, listed, tmp_path):
     """Up to the window and past it; sizes of heads stated for all layers, or one by one."""
     network, model = library(form), target()
     config = FORMS[form] if listed else network.config.to_dict()
-    head = opened(write(tmp_path / "h", config, network.state_dict()))
+    head = opened(write_assistant(tmp_path / "h", config, network.state_dict()))
     drafter = listening(head, model)
     tokens = [(5 * j) % 250 for j in range(length)]
     with torch.no_grad():
@@ -204,43 +95,23 @@ def test_it_drafts_what_the_library_computes(form, length, listed, tmp_path):
         out = head(drafter._states[-1:], tokens[-1], length - 1, head.held())
         found = head.logits(out)
     seen = found.isfinite()
-    assert int(seen.sum()) == (32 if "nearest" in form else 262)
+    assert int(seen.sum()) == (32 if FORMS[form]["use_ordered_embeddings"] else 262)
     torch.testing.assert_close(found[seen], said[0][seen], rtol=1e-3, atol=1e-4)
     assert bool((said[0][~seen] < said[0][seen].min()).all())
     model.tell()
 
 
-@pytest.mark.parametrize("ordered", [{}, ORDERED])
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_ids_equal_plain_decoding(ordered, precision, tmp_path):
-    config, model = published(**ordered), target()
-    drafter = listening(opened(write(tmp_path / "h", config, tensors(config)), precision), model)
-    drafted = accepted = 0
-    for seed, prompt in enumerate(PROMPTS):
-        for temperature in (0.0, 0.8):
-            choose = policy(temperature=temperature, seed=seed, answer_start=len(prompt))
-            expected = plain(model, prompt, tokens=30, choose=choose)
-            for length in (1, 3, 7):
-                found, *counts = run(
-                    model, drafter, prompt, tokens=30, draft_length=length, choose=choose
-                )
-                assert found == expected
-                drafted, accepted = drafted + counts[0], accepted + counts[1]
-    model.tell()
-    assert 0 < accepted < drafted
-
-
 def test_where_its_last_state_is_gone_it_waits_for_the_next_pass(tmp_path):
-    config, model = published(), target()
-    drafter = listening(opened(write(tmp_path / "h", config, tensors(config))), model)
+    model = target()
+    drafter = listening(opened(write_assistant(tmp_path / "h", published())), model)
     model.cache.empty()
-    model.feed(PROMPTS[1][:-1])
-    assert len(drafter.propose(PROMPTS[1], 3, policy()).tokens) == 3
+    model.feed(TEXT[:-1])
+    assert len(drafter.propose(TEXT, 3, policy()).tokens) == 3
     model.cache.crop_to(30)
     drafter.settle(30)
-    assert drafter.propose(PROMPTS[1][:31], 3, policy()).tokens == ()
-    model.forward(PROMPTS[1][30:31])
-    assert len(drafter.propose(PROMPTS[1][:32], 3, policy()).tokens) == 3
+    assert drafter.propose(TEXT[:31], 3, policy()).tokens == ()
+    model.forward(TEXT[30:31])
+    assert len(drafter.propose(TEXT[:32], 3, policy()).tokens) == 3
     model.tell()
 
 
@@ -358,7 +229,7 @@ def test_one_that_does_not_belong_is_refused_by_number_or_tensor(
     monkeypatch.setattr("engine.heads.opening.FolderWeights", None)
     config, change, code, value = BROKEN[name]
     state = states[bool(config["use_ordered_embeddings"])]
-    folder = write(tmp_path / "h", config, state, change or (lambda found: found))
+    folder = write_assistant(tmp_path / "h", config, state, change or (lambda found: found))
     with pytest.raises(DraftRefused) as refused:
         opened(folder)
     assert refused.value.code == code
@@ -371,85 +242,68 @@ def test_keys_that_nobody_reads_and_a_shorter_order_are_taken(states, tmp_path):
         keys = {"model.layers.0.self_attn.k_proj.weight": torch.zeros(32, WIDTH)}
         return state | keys | {name: state[name].int()}
 
-    opened(write(tmp_path / "h", published(**ORDERED), states[1], change))
+    opened(write_assistant(tmp_path / "h", published(**ORDERED), states[1], change))
 
 
-# --- in a session
+# --- alignment
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    root = tmp_path_factory.mktemp("gemma")
-    model = target()
-    state = {n: t.clone().contiguous() for n, t in model.network.state_dict().items()}
-    config = model.network.config.to_dict()
-    (root / "target").mkdir()
-    save_file(state, root / "target" / "model.safetensors", metadata={"format": "pt"})
-    more = {"architectures": ["Gemma4ForCausalLM"], "dtype": "float32"}
-    write_json(root / "target" / "config.json", config | more)
-    write_tokenizer(root / "target")
-    (root / "target" / "chat_template.jinja").write_text(CHATML, encoding="utf-8")
-    write(root / "assistant", published(), tensors(published()))
-    return root
+BOTH = {"num_hidden_layers": 2, "layer_types": [SLIDING, FULL], "global_head_dim": 16}
+KNOWING = {**TARGET, **BOTH, "num_kv_shared_layers": 0, "hidden_size_per_layer_input": 0}
+TRAINED = published({**BOTH, "num_kv_shared_layers": 2})
 
 
 @pytest.fixture(scope="module")
-def session(folders):
-    found = Session(folders / "cache")
-    found.load_target(folders / "target", precision="fp32")
-    yield found
-    found.close()
+def knowing():
+    network = random_network({"model_type": "gemma4_text", **KNOWING}, 2)
+    return taught(LanguageModel(network, CONTEXT))
 
 
-USER = [Message("user", "abc abd abc abd abc ab")]
-LONG = [Message("user", "abc abd " * 20)]
+@pytest.fixture
+def right(knowing, tmp_path, request):
+    """How often the first guess is, of one that has learned by the states or by the keys alone."""
+    weights = trained_assistant(knowing, TRAINED, by=request.param)
+    folder = write_assistant(tmp_path / "h", TRAINED, weights)
+
+    def of(kind=AssistantDrafter, change=lambda head: None):
+        head = opened(folder, knowing)
+        change(head)
+        return acceptance(knowing, kind(head, knowing))[0]
+
+    return of
 
 
-def answer(session, messages=USER, length=4, **settings):
-    sampling = Sampling(**{"temperature": 0.8, "seed": 3, "max_tokens": 24, **settings})
-    return list(session.reply(messages, sampling, Drafting(length)))
+def unscaled(head):
+    head._shape = replace(head._shape, target_width=1)
 
 
-def ids_of(chunks):
-    return [token for chunk in chunks for token in chunk.token_ids]
+@pytest.mark.parametrize("right", ["states"], indirect=True)
+def test_a_trained_one_is_right_far_beyond_chance_and_only_by_the_state_it_was_trained_with(right):
+    """Chance is 1/16, or 0.2 by the last token alone."""
+    whole = right()
+    assert whole > 0.7
+    assert right(late(AssistantDrafter)) < 0.25
+    # as Gemma's table is not
+    assert right(change=unscaled) < 0.4
 
 
-def chat(session):
-    """Two turns, an edit, a stop string, and to the end of the context, past the window."""
-    first = answer(session)
-    text = "".join(chunk.text for chunk in first)
-    told = Message("assistant", text, tuple(ids_of(first)), session.target.loaded.vocabulary)
-    return [
-        first,
-        answer(session, [*USER, told, *USER]),
-        answer(session, [Message("user", "abc abX äöü 😀 abc abX")]),
-        answer(session, temperature=0.0),
-        answer(session, stop=(text[4:6],)),
-        answer(session, LONG, max_tokens=None),
-    ]
+def all_but_the_last(held):
+    return {kind: (keys[:, :, :-1], values[:, :, :-1]) for kind, (keys, values) in held.items()}
 
 
-def test_no_edit_no_stop_and_no_end_of_the_context_changes_a_token(session, folders):
-    session.choose_draft("none")
-    wanted = chat(session)
-    assert is_known(folders / "assistant")
-    assert inspect(folders / "target").cache_widths == (64, 128, 0, 0)
-    session.choose_draft(folders / "assistant")
-    assert isinstance(only_drafter(session), AssistantDrafter)
-    for _ in range(2):
-        found = chat(session)
-        assert [ids_of(one) for one in found] == [ids_of(one) for one in wanted]
-        assert [one[-1].finish for one in found] == [one[-1].finish for one in wanted]
-        usages = [one[-1].usage for one in found]
-        assert 0 < sum(u.accepted for u in usages) < sum(u.drafted for u in usages)
-    assert wanted[-1][-1].finish is Finish.CONTEXT
-    said = {notice.code for one in found for chunk in one for notice in chunk.notices}
-    assert "draft_failed" not in said
+def of_the_other_kind(held):
+    return {FULL: held[SLIDING], SLIDING: held[FULL]}
 
 
-def test_a_session_refuses_one_for_another_target(session, folders, tmp_path):
-    config = json.loads((folders / "assistant" / "config.json").read_text())
-    state = load_file(folders / "assistant" / "model.safetensors")
-    other = write(tmp_path / "h", config | {"backbone_hidden_size": 128}, state)
-    with pytest.raises(DraftRefused, match="width 128, not 64"):
-        session.choose_draft(other)
+@pytest.mark.parametrize("right", ["keys"], indirect=True)
+def test_a_trained_one_is_right_far_beyond_chance_and_only_by_the_keys_it_was_trained_with(right):
+    def reading(read):
+        def change(head):
+            held = head.held
+            head.held = lambda: read(held())
+
+        return change
+
+    assert right() > 0.7
+    assert right(change=reading(all_but_the_last)) < 0.25
+    assert right(change=reading(of_the_other_kind)) < 0.25

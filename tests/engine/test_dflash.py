@@ -1,30 +1,24 @@
 """DFlash heads: read as they are published, no token changed, and aligned so that they pay."""
 
-import json
-
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from engine.drafters.block import BlockDrafter
 from engine.errors import DraftRefused
 from engine.heads.opening import open_head
 from tests.heads import (
     BLOCK,
-    FIRST,
     MASK,
     PLACES,
-    USED,
     dflash_reference,
     dflash_tensors,
     info_of,
     speculators_dflash,
-    trained_dflash,
-    trained_target,
     write_head,
     zlab,
 )
 from tests.tiny import language_model, plain, policy, run
+from tests.trained import late, rates, trained_dflash, trained_target
 
 WINDOWS = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 7}
 FORMATS = {
@@ -49,8 +43,8 @@ def opened(folder, target, precision="fp32"):
     return open_head(folder, target, info_of(target), precision)
 
 
-def listening(head, target, kind=BlockDrafter):
-    drafter = kind(head, target.device)
+def listening(head, target):
+    drafter = BlockDrafter(head, target.device)
     target.tell(drafter)
     return drafter
 
@@ -192,41 +186,12 @@ def head(knowing, tmp_path_factory):
     return write(tmp_path_factory.mktemp("dflash") / "h", config, trained_dflash(knowing, config))
 
 
-class Late(BlockDrafter):
-    """Takes the state of the position before for each."""
-
-    def hear(self, start, states):
-        self.rows = {**getattr(self, "rows", {}), **{start + i: r for i, r in enumerate(states)}}
-        before = [self.rows.get(start + i - 1, states[0] * 0) for i in range(len(states))]
-        super().hear(start, torch.stack(before))
-
-
-def acceptance(folder, target, kind=BlockDrafter, **changes):
-    """How often the first guess is right."""
-    config = json.loads((folder / "config.json").read_text()) | changes
-    weights = load_file(folder / "model.safetensors")
-    drafter = listening(
-        opened(write_head(folder.parent / "again", config, weights), target), target, kind
-    )
-    drafted = accepted = 0
-    for seed in range(6):
-        generator = torch.Generator().manual_seed(seed)
-        prompt = (torch.randint(0, USED, (12,), generator=generator) + FIRST).tolist()
-        choose = policy(temperature=1.0, seed=seed, answer_start=len(prompt))
-        expected = plain(target, prompt, tokens=24, choose=choose)
-        found, *counts = run(target, drafter, prompt, tokens=24, draft_length=1, choose=choose)
-        assert found == expected
-        drafted, accepted = drafted + counts[0], accepted + counts[1]
-    return accepted / drafted
-
-
 def test_a_trained_head_is_right_far_beyond_chance_and_only_if_read_as_it_was_trained(
     head, knowing
 ):
     """Chance is 1/16."""
-    right = acceptance(head, knowing)
-    assert right > 0.55
-    assert acceptance(head, knowing, Late) < 0.25
+    assert rates(head, knowing, BlockDrafter)[0] > 0.55
+    assert rates(head, knowing, late(BlockDrafter))[0] < 0.25
     off_by_one = {"mask_token_id": MASK, "target_layer_ids": [0, 1, 1]}
-    assert acceptance(head, knowing, dflash_config=off_by_one) < 0.25
-    assert acceptance(head, knowing, sample_from_anchor=True) < 0.25
+    assert rates(head, knowing, BlockDrafter, dflash_config=off_by_one)[0] < 0.25
+    assert rates(head, knowing, BlockDrafter, sample_from_anchor=True)[0] < 0.25

@@ -4,7 +4,7 @@ length, the stop, the edit; no distribution shifted; nothing left behind."""
 import functools
 import gc
 import statistics
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -15,7 +15,8 @@ from engine.controller import FixedLength
 from engine.decode import decode
 from engine.drafters import chain
 from engine.session import Session
-from tests.drafts import EVERY, LOOKUPS, built, lean, write_all
+from tests import assistants
+from tests.drafts import ASSISTANTS, EVERY, LOOKUPS, built, lean, write_all
 from tests.families import FAMILIES
 from tests.tiny import language_model, only_drafter, plain, policy, run
 
@@ -32,6 +33,16 @@ TRIES = 160
 GRID = [(0.0, 7), (0.8, 3)]
 
 
+def kinds_for(name):
+    """The targets that it drafts for."""
+    return ["gemma 4"] if name in ASSISTANTS else list(TARGETS)
+
+
+def home(name):
+    """The target that it is tried on where one is enough."""
+    return kinds_for(name)[0]
+
+
 @pytest.fixture(autouse=True)
 def short_matches(monkeypatch):
     monkeypatch.setattr(chain, "MATCH", 3)  # or there is nothing to find in texts as short as these
@@ -40,6 +51,8 @@ def short_matches(monkeypatch):
 @functools.cache
 def target_of(kind):
     """Each once."""
+    if kind == "gemma 4":
+        return assistants.target()
     found = language_model(**TARGETS[kind])
     lean(found.network)
     if kind == "blocks":
@@ -64,9 +77,8 @@ def expected(kind, temperature):
     ]
 
 
-@pytest.mark.parametrize("kind", TARGETS)
-@pytest.mark.parametrize("name", EVERY)
-def test_ids_equal_plain_decoding(kind, name, tmp_path):
+@pytest.mark.parametrize(("name", "kind"), [(n, kind) for n in EVERY for kind in kinds_for(n)])
+def test_ids_equal_plain_decoding(name, kind, tmp_path):
     """EXA-1 and RBK-1, up to the window and past it."""
     target, prompts = target_of(kind), (REPEATING, repeating(kind))
     wanted = [expected(kind, temperature) for temperature, _ in GRID]
@@ -107,7 +119,7 @@ class Paced:
 
 @pytest.mark.parametrize("name", COMPUTED)
 def test_what_is_sure_is_drafted_longer(name, tmp_path):
-    target, prompt = target_of("llama"), repeating("llama")
+    target, prompt = target_of(home(name)), repeating(home(name))
     drafter = built(name, target, tmp_path / "h")
     target.cache.empty()
     target.feed(prompt[:-1])
@@ -132,8 +144,8 @@ def test_what_is_sure_is_drafted_longer(name, tmp_path):
 
 @pytest.mark.parametrize("name", COMPUTED)
 def test_ids_are_the_same_at_any_pace(name, tmp_path):
-    target, prompt, choose = target_of("llama"), repeating("llama"), policy(temperature=0.8)
-    text = expected("llama", 0.8)[1]
+    target, prompt = target_of(home(name)), repeating(home(name))
+    text, choose = expected(home(name), 0.8)[1], policy(temperature=0.8)
     paced = Paced(built(name, target, tmp_path / "h"))
     drafted = []
     for _ in range(2):
@@ -149,7 +161,7 @@ def test_ids_are_the_same_at_any_pace(name, tmp_path):
 def test_the_ratio_rule_does_not_shift_the_distribution(name, tmp_path):
     """Chi-square through the loop, of two tokens in a row; how long is drafted follows from how
     sure it is behind the first, too."""
-    target, prompt = target_of("llama"), repeating("llama")
+    target, prompt = target_of(home(name)), repeating(home(name))
     warm = policy(temperature=3.0, top_k=4)
     (first,) = warm.distributions(target_logits(target, prompt), prompt)
     exact = [dict(zip(first.ids.tolist(), first.probs, strict=True)), {}]
@@ -198,18 +210,6 @@ def root(tmp_path_factory):
     return root
 
 
-@pytest.fixture(scope="module")
-def shared_session(root):
-    found = Session(root / "cache")
-    found.load_target(root / "target")
-    yield found
-    found.close()
-
-
-def choose(session, root, name):
-    session.choose_draft(name if name in (*LOOKUPS, "mtp", "none") else root / name)
-
-
 USER = [Message("user", "abc abd abc abd abc ab")]
 FULL, ALL = [Message("user", "abc abd " * 57)], {"temperature": 0.0, "max_tokens": None}
 
@@ -227,31 +227,70 @@ def text_of(chunks):
     return "".join(chunk.text for chunk in chunks)
 
 
+def again(session, chunks):
+    """The same question once more, behind its answer."""
+    vocabulary = session.target.loaded.vocabulary
+    return [*USER, Message("assistant", text_of(chunks), tuple(ids_of(chunks)), vocabulary), *USER]
+
+
 def chat(session, length=4):
     """Two turns, an edit, the first again at other settings."""
     first = answer(session, length=length)
-    vocabulary = session.target.loaded.vocabulary
-    told = Message("assistant", text_of(first), tuple(ids_of(first)), vocabulary)
     return [
         first,
-        answer(session, [*USER, told, *USER], length),
+        answer(session, again(session, first), length),
         answer(session, [Message("user", "abc abX äöü 😀 abc abX")], length),
         answer(session, length=length, temperature=0.0),
         answer(session, length=length, seed=8, repetition_penalty=1.2, logit_bias={97: -1e9}),
     ]
 
 
+@dataclass
+class Plain:
+    """What a target answers without a draft: a chat; the chat that fills the context; one that asks
+    `twice`, so that what it is going to say stands there already."""
+
+    chat: list
+    full: list
+    twice: list
+    said: list
+
+
 @pytest.fixture(scope="module")
-def without(shared_session):
-    """What is answered without a draft: the chat, and the chat that fills the context."""
-    shared_session.choose_draft("none")
-    return chat(shared_session), answer(shared_session, FULL, **ALL)
+def sessions(root):
+    """One for each target, and what it answers without a draft."""
+    made = {}
+
+    def of(kind):
+        if kind not in made:
+            session = Session(root / f"{kind} cache")
+            session.load_target(root / kind)
+            twice = again(session, answer(session, temperature=0.0))
+            said = answer(session, twice, temperature=0.0)
+            made[kind] = session, Plain(chat(session), answer(session, FULL, **ALL), twice, said)
+        return made[kind]
+
+    yield of
+    for session, _ in made.values():
+        session.close()
 
 
 @pytest.fixture(params=EVERY)
-def session(request, shared_session, root, without):
-    choose(shared_session, root, request.param)
-    return shared_session
+def pair(request, sessions, root):
+    name = request.param
+    session, without = sessions(home(name))
+    session.choose_draft(name if name in (*LOOKUPS, "mtp") else root / name)
+    return session, without
+
+
+@pytest.fixture
+def session(pair):
+    return pair[0]
+
+
+@pytest.fixture
+def without(pair):
+    return pair[1]
 
 
 def counted(chunks):
@@ -262,7 +301,7 @@ def counted(chunks):
 
 
 def test_turns_edits_and_settings_give_the_same_ids(session, without):
-    plain_chat = [ids_of(one) for one in without[0]]
+    plain_chat = [ids_of(one) for one in without.chat]
     accepted = 0
     for length in (7, None):
         found = chat(session, length)
@@ -271,30 +310,40 @@ def test_turns_edits_and_settings_give_the_same_ids(session, without):
     assert accepted > 0
 
 
+def ended_in_a_draft(chunks):
+    """Whether the last token was a guess."""
+    return [chunk for chunk in chunks if chunk.token_ids][-1].drafted[-1]
+
+
 def test_an_end_token_anywhere_in_a_block_ends_everything(session, without):
     """STP-1: over two blocks and more."""
-    free, ends = ids_of(without[0][0]), session.target.tokenizer.eos_ids
+    free, ends = ids_of(without.said), session.target.tokenizer.eos_ids
+    within = 0
     try:
-        for end in dict.fromkeys(free[1:9]):
+        for end in dict.fromkeys(free[9:17]):
             session.target.tokenizer.eos_ids = frozenset({259, end, 261})
-            chunks = answer(session)
+            chunks = answer(session, without.twice, temperature=0.0)
             assert ids_of(chunks) == free[: free.index(end) + 1]
             assert chunks[-1].finish is Finish.STOP
             assert counted(chunks).tokens == free.index(end) + 1
+            within += ended_in_a_draft(chunks)
     finally:
         session.target.tokenizer.eos_ids = ends
-    assert ids_of(answer(session)) == free
+    assert within > 0
+    assert ids_of(answer(session, without.twice, temperature=0.0)) == free
 
 
 def test_text_ends_before_a_stop_string_anywhere_in_a_block(session, without):
     """STP-2."""
-    free = without[0][0]
-    for first in (1, 3, 6, 8, 11):
-        stop = session.target.tokenizer.decode(ids_of(free)[first : first + 3])
-        chunks = answer(session, length=20, stop=(stop,), max_tokens=first + 8)
-        assert text_of(chunks) == text_of(free).partition(stop)[0]
+    text, within = text_of(without.said), 0
+    for first in range(1, 20, 3):
+        stop = text[first : first + 3]
+        chunks = answer(session, without.twice, 20, temperature=0.0, stop=(stop,))
+        assert text_of(chunks) == text.partition(stop)[0]
         counted(chunks)
-    assert ids_of(answer(session)) == ids_of(free)
+        within += ended_in_a_draft(chunks)
+    assert within > 0
+    assert ids_of(answer(session, without.twice, temperature=0.0)) == ids_of(without.said)
 
 
 def test_a_chat_runs_into_the_end_of_the_context(session, without):
@@ -304,8 +353,8 @@ def test_a_chat_runs_into_the_end_of_the_context(session, without):
     usage = counted(chunks)
     assert usage.prompt_tokens + usage.tokens == 512
     assert usage.drafted > 0
-    assert ids_of(chunks) == ids_of(without[1])
-    assert ids_of(answer(session)) == ids_of(without[0][0])
+    assert ids_of(chunks) == ids_of(without.full)
+    assert ids_of(answer(session)) == ids_of(without.chat[0])
 
 
 def test_nothing_is_left_behind_after_fifty_answers(session):

@@ -1,13 +1,12 @@
 """EAGLE-3 heads: read as they are published, no token changed, and aligned so that they pay."""
 
 import gc
-import json
 import weakref
 from dataclasses import replace
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from engine.api import Drafting, Kind, Message, ModelInfo, Sampling
 from engine.bench.comparison import compare
@@ -25,10 +24,8 @@ from engine.memory import estimate
 from engine.session import Session
 from tests.folders import IM_END, tiny_config, write_json, write_model
 from tests.heads import (
-    FIRST,
     PLACES,
     PROPOSAL,
-    USED,
     dflash_tensors,
     info_of,
     joined,
@@ -38,12 +35,11 @@ from tests.heads import (
     speculators_dflash,
     speculators_peagle,
     tensors,
-    trained_head,
-    trained_target,
     write_head,
     zlab,
 )
 from tests.tiny import language_model, only_drafter, plain, policy, run
+from tests.trained import late, rates, trained_head, trained_target
 
 ONE_ROW = {"layer_types": ["sliding_attention"], "sliding_window": 1}
 # Both formats, each flag, other sizes than the target's, other counts of states.
@@ -399,35 +395,6 @@ def heads(knowing, tmp_path_factory):
     return found
 
 
-class Late(HeadDrafter):
-    """Pairs the state of the position before with each token."""
-
-    def hear(self, start, states):
-        self.rows = {**getattr(self, "rows", {}), **{start + i: r for i, r in enumerate(states)}}
-        before = [self.rows.get(start + i - 1, states[0] * 0) for i in range(len(states))]
-        super().hear(start, torch.stack(before))
-
-
-def acceptance(folder, target, kind=HeadDrafter, **changes):
-    """How often the first guess is right."""
-    if changes:
-        config = json.loads((folder / "config.json").read_text()) | changes
-        weights = load_file(folder / "model.safetensors")
-        folder = write_head(folder.parent / "changed", config, weights)
-    drafter = kind(opened(folder, target), target.device)
-    target.tell(drafter)
-    drafted = accepted = 0
-    for seed in range(6):
-        generator = torch.Generator().manual_seed(seed)
-        prompt = (torch.randint(0, USED, (12,), generator=generator) + FIRST).tolist()
-        choose = policy(temperature=1.0, seed=seed, answer_start=len(prompt))
-        expected = plain(target, prompt, tokens=24, choose=choose)
-        found, *counts = run(target, drafter, prompt, tokens=24, draft_length=1, choose=choose)
-        assert found == expected
-        drafted, accepted = drafted + counts[0], accepted + counts[1]
-    return accepted / drafted
-
-
 @pytest.mark.parametrize("name", TRAINED)
 def test_a_trained_head_is_right_far_beyond_chance_and_only_if_read_as_it_was_trained(
     name, heads, knowing
@@ -435,24 +402,23 @@ def test_a_trained_head_is_right_far_beyond_chance_and_only_if_read_as_it_was_tr
     """Chance is 1/16, or 0.2 by the last token alone; each of these mistakes leaves the text as it
     is and takes the speed."""
     folder, config = heads[name], TRAINED[name]
-    right = acceptance(folder, knowing)
-    assert right > 0.7
-    assert acceptance(folder, knowing, Late) < 0.25
+    assert rates(folder, knowing, HeadDrafter)[0] > 0.7
+    assert rates(folder, knowing, late(HeadDrafter))[0] < 0.25
     off_by_one = [min(place + 1, 2) for place in PLACES]
     key = "eagle_aux_hidden_state_layer_ids"
     wrong = {key: off_by_one} if key in config else {"eagle_config": {key: off_by_one}}
-    assert acceptance(folder, knowing, **wrong) < 0.25
+    assert rates(folder, knowing, HeadDrafter, **wrong)[0] < 0.25
     flipped = not config.get("norm_before_residual", False)
-    assert acceptance(folder, knowing, norm_before_residual=flipped) < 0.3
+    assert rates(folder, knowing, HeadDrafter, norm_before_residual=flipped)[0] < 0.3
 
 
 def test_a_map_of_ids_read_as_offsets_would_be_wrong(heads, knowing):
     """What a head says goes to the target's ids by offsets."""
-    folder = heads["safeailab"]
-    weights = load_file(folder / "model.safetensors")
-    weights["d2t"] = torch.zeros_like(weights["d2t"])
-    wrong = write_head(folder.parent / "wrong", TRAINED["safeailab"], weights)
-    assert acceptance(wrong, knowing) < 0.05
+
+    def change(weights):
+        return weights | {"d2t": torch.zeros_like(weights["d2t"])}
+
+    assert rates(heads["safeailab"], knowing, HeadDrafter, change)[0] < 0.05
 
 
 @pytest.mark.parametrize(
@@ -635,13 +601,10 @@ def no_memory(*_):
 
 
 def test_weights_in_16_bits_are_as_good(heads, knowing):
-    folder = heads["safeailab"]
-    half = {
-        n: t.bfloat16() if t.is_floating_point() else t
-        for n, t in load_file(folder / "model.safetensors").items()
-    }
-    made = write_head(folder.parent / "half", TRAINED["safeailab"], half)
-    assert acceptance(made, knowing) > 0.55
+    def half(weights):
+        return {n: t.bfloat16() if t.is_floating_point() else t for n, t in weights.items()}
+
+    assert rates(heads["safeailab"], knowing, HeadDrafter, half)[0] > 0.55
 
 
 def test_a_head_does_not_end_an_answer_while_the_target_reads(session, heads, monkeypatch):

@@ -427,6 +427,7 @@ def test_custom_code_is_refused_before_missing_weights_are_noticed(folder):
         {"architectures": ["Qwen3NextMTP"]},
         {"architectures": ["X"], "speculators_config": {"algorithm": "eagle3"}},
         {"model_type": "gemma4_assistant", "architectures": ["Gemma4AssistantForCausalLM"]},
+        {"model_type": "gemma4_unified_assistant", "architectures": None},
         {"model_type": "medusa", "architectures": None},
     ],
 )

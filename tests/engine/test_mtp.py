@@ -21,15 +21,9 @@ from engine.memory import estimate
 from engine.session import Session
 from tests.families import tiny
 from tests.folders import CHATML, write_json, write_model, write_tokenizer
-from tests.heads import (
-    FIRST,
-    USED,
-    mtp_reference,
-    mtp_tensors,
-    trained_mtp,
-    trained_target,
-)
+from tests.heads import mtp_reference, mtp_tensors
 from tests.tiny import plain, policy, run
+from tests.trained import acceptance, late, trained_mtp, trained_target
 
 # Which family names its head in which way; the last is one whose files could be named so.
 KINDS = {
@@ -235,32 +229,11 @@ def trained(tmp_path_factory):
     return folder
 
 
-class Late(HeadDrafter):
-    """Pairs the state of the position before with each token."""
-
-    def hear(self, start, states):
-        self.rows = {**getattr(self, "rows", {}), **{start + i: r for i, r in enumerate(states)}}
-        before = [self.rows.get(start + i - 1, states[0] * 0) for i in range(len(states))]
-        super().hear(start, torch.stack(before))
-
-
-def acceptance(loaded, kind=HeadDrafter, change=lambda head: None):
-    """How often the first guess is right."""
-    model, head = loaded.model, opened(loaded, loaded.loaded.precision)
+def right(loaded, kind=HeadDrafter, change=lambda head: None):
+    """How often the first guess is."""
+    head = opened(loaded, loaded.loaded.precision)
     change(head)
-    drafter = kind(head, model.device)
-    model.tell(drafter)
-    drafted = accepted = 0
-    for seed in range(6):
-        generator = torch.Generator().manual_seed(seed)
-        prompt = (torch.randint(0, USED, (12,), generator=generator) + FIRST).tolist()
-        choose = policy(temperature=1.0, seed=seed, answer_start=len(prompt))
-        expected = plain(model, prompt, tokens=24, choose=choose)
-        found, *counts = run(model, drafter, prompt, tokens=24, draft_length=1, choose=choose)
-        assert found == expected
-        drafted, accepted = drafted + counts[0], accepted + counts[1]
-    model.tell()
-    return accepted / drafted
+    return acceptance(loaded.model, kind(head, loaded.model.device))[0]
 
 
 def other_way_round(head):
@@ -277,13 +250,13 @@ def test_a_trained_head_is_right_far_beyond_chance_and_only_if_read_as_it_was_tr
 ):
     """Chance is 1/16. In int8 the states that it reads are turned, and turned back."""
     loaded = load(trained, cache_folder=tmp_path, precision=precision)
-    right = acceptance(loaded)
-    assert right > 0.7
-    assert acceptance(loaded, Late) < 0.25
-    assert acceptance(loaded, change=other_way_round) < 0.25
+    whole = right(loaded)
+    assert whole > 0.7
+    assert right(loaded, late(HeadDrafter)) < 0.25
+    assert right(loaded, change=other_way_round) < 0.25
     # what the layers before read is in that state too
-    assert acceptance(loaded, change=before_the_last_layer) < 0.7 * right
+    assert right(loaded, change=before_the_last_layer) < 0.7 * whole
     if precision == "int8":
         loaded.model.network.turned = None
-        assert acceptance(loaded) < 0.25
+        assert right(loaded) < 0.25
     loaded.close()

@@ -23,6 +23,7 @@ from tests.heads import (
     write_head,
 )
 from tests.tiny import language_model, policy
+from tests.trained import late, rates, trained_head, trained_target
 
 WINDOWS = {
     "num_hidden_layers": 3,
@@ -157,3 +158,51 @@ def test_a_head_that_does_not_belong_is_refused_by_number_or_tensor(
         opened(write_head(tmp_path / "h", config, weights), target)
     assert refused.value.code == code
     assert value in refused.value.reason.values.values()
+
+
+# --- alignment
+
+
+ONE_ROW = {"layer_types": ["sliding_attention"], "sliding_window": 1}
+
+
+@pytest.fixture(scope="module")
+def knowing():
+    return trained_target()
+
+
+def test_a_trained_head_is_right_far_beyond_chance_and_only_if_read_as_it_was_trained(
+    knowing, tmp_path
+):
+    """Chance is 1/16, or 0.2 by the last token alone. It sees its own row only, so that the states
+    alone can tell it what came before."""
+    config = speculators_peagle(ONE_ROW)
+    head = write_head(tmp_path / "h", config, trained_head(knowing, config))
+    assert rates(head, knowing, ParallelHeadDrafter)[0] > 0.7
+    assert rates(head, knowing, late(ParallelHeadDrafter))[0] < 0.25
+    off_by_one = {"eagle_aux_hidden_state_layer_ids": [min(place + 1, 2) for place in PLACES]}
+    assert rates(head, knowing, ParallelHeadDrafter, **off_by_one)[0] < 0.25
+    assert rates(head, knowing, ParallelHeadDrafter, norm_before_residual=True)[0] < 0.3
+
+
+def test_a_guess_behind_a_mask_is_right_far_beyond_chance_and_only_with_the_state_it_learned(
+    knowing, tmp_path
+):
+    """The second one, where the first is right, which nobody told it: the rows of the text say it
+    to the mask in the layer above."""
+    windows = {"layer_types": ["sliding_attention"] * 2, "sliding_window": 2}
+    layers = {**windows, "num_hidden_layers": 2, "num_key_value_heads": 4}
+    config = speculators_peagle(layers, norm_before_residual=True, draft_vocab_size=262)
+    weights = trained_head(knowing, config, masks=True)
+    folder, learned = write_head(tmp_path / "h", config, weights), weights["mask_hidden"]
+    noise = torch.randn(learned.shape, generator=torch.Generator().manual_seed(0))
+
+    def second(state):
+        def change(weights):
+            return weights | {"mask_hidden": state}
+
+        return rates(folder, knowing, ParallelHeadDrafter, change, length=2)[1]
+
+    assert second(learned) > 0.7
+    assert second(0 * learned) < 0.25
+    assert second(noise * learned.norm() / noise.norm()) < 0.25
