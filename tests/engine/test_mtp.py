@@ -177,17 +177,21 @@ def test_a_head_that_is_another_is_refused_by_tensor(name, tmp_path):
     session.close()
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_auto_holds_the_models_own_head_where_it_can_be_used(tmp_path, whole):
+@pytest.mark.parametrize(("precision", "whole"), [("fp32", True), ("int8", True), ("fp32", False)])
+def test_auto_holds_the_models_own_head_where_it_can_be_used(tmp_path, precision, whole):
     change = (lambda s: s) if whole else without("model.mtp_layers.0.mlp.up_proj.weight")
     write(tmp_path / "m", "qwen2", "mimo", change)
     session = Session(tmp_path / "cache")
-    session.load_target(tmp_path / "m", precision="fp32")
+    session.load_target(tmp_path / "m", precision=precision)
     asked = [Message("user", "abc abc")], Sampling(0.8, seed=2, max_tokens=24)
     plain = [token for chunk in session.reply(*asked) for token in chunk.token_ids]
-    session.choose_draft("auto")
-    assert ("mtp" in session._drafter._drafters) == whole
-    assert [token for chunk in session.reply(*asked) for token in chunk.token_ids] == plain
+    for choice in ("auto", "mtp") if whole else ("auto",):
+        session.choose_draft(choice)
+        assert ("mtp" in session._drafter._drafters) == whole
+        chunks = list(session.reply(*asked))
+        assert [token for chunk in chunks for token in chunk.token_ids] == plain
+    by_head = [row for row in chunks[-1].usage.by_drafter if row[0] == "mtp"]
+    assert bool(by_head) == whole
     session.close()
 
 
