@@ -204,8 +204,9 @@ class Shelf:
 
     def _own_head(self, target: Path) -> tuple[Verdict | None, ModelInfo | None]:
         with contextlib.suppress(EngineError):  # its files may be gone by now
-            info = self._index.info(target)
-            return own_head.judge(info), own_head.info(info)
+            found = own_head.find(self._index.info(target))
+            if found is not None:
+                return found.verdict, found.info
         return None, None
 
     def _predicted(self, running: Running, key: str) -> float | None:

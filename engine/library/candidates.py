@@ -82,16 +82,16 @@ def candidates(
 
 def _own_head(target: ModelInfo, terms: Terms) -> list[Candidate]:
     """The head in the target's own files, where it has one."""
-    advice = own_head.judge(target)
-    if advice is None:
+    head = own_head.find(target)
+    if head is None:
         return []
+    advice = head.verdict
     pair = setup(target.path, MTP, terms.precision, None, terms.rooms[0].device)
     found = terms.measured.of(pair)
     said = advice if found is None else measured.verdict(advice, found)
     tried = found is not None and found.times_plain is not None
     times = None if tried or said.level is Level.REFUSED else predicted(pair, terms.learned)
-    head = own_head.info(target)
-    fit = None if head is None else _fit(target, head, terms)
+    fit = None if head.info is None else _fit(target, head.info, terms)
     named = own_head.NAME, target.path, MTP
     return [Candidate(*named, said, fit=fit, measured=found, predicted=times)]
 

@@ -7,7 +7,7 @@ opened.
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from engine import guidance
@@ -17,6 +17,7 @@ from engine.guidance import Level, Verdict
 from engine.library import folder, gguf, mtp
 from engine.library.head_config import FLOATS
 from engine.library.inspect import resolve
+from engine.library.mtp import Mtp
 from engine.library.safetensors import TensorInfo
 
 NAME = "Own head (MTP)"
@@ -27,31 +28,59 @@ IN_GGUF = Reason("own_head_gguf", "Built in: cannot be read out of GGUF files ye
 UNKNOWN = Reason("own_head_unknown", "Built in: a head of a kind that cannot be used yet")
 
 
-def judge(target: ModelInfo) -> Verdict | None:
-    """Whether the target's own head can draft for it; None: it brings none."""
+@dataclass(frozen=True)
+class OwnHead:
+    """Whether a target's own head can draft for it, and what its headers say of it as of any other
+    draft: None where it cannot."""
+
+    verdict: Verdict
+    info: ModelInfo | None = None
+
+
+def find(target: ModelInfo) -> OwnHead | None:
+    """The target's own head; None: it brings none."""
     try:
         if target.format != "safetensors":
             header = gguf.read_header(resolve(target.path), arrays={})
             named = any(ANY.search(tensor.name) for tensor in header.tensors)
-            return Verdict(Level.REFUSED, IN_GGUF) if named else None
-        tensors = _tensors(target)
+            return OwnHead(Verdict(Level.REFUSED, IN_GGUF)) if named else None
+        headers = folder.read_headers(resolve(target.path))
     except EngineError as error:
-        return Verdict(Level.REFUSED, error.reason)
+        return OwnHead(Verdict(Level.REFUSED, error.reason))
+    tensors = {name: tensor for held in headers.values() for name, tensor in held.items()}
     if not any(_is_head(name, target.layers) for name in tensors):
         return None
-    fault = guidance.drafting_refusal(target) or _fault(tensors, target)
-    return Verdict(Level.GOOD, GOOD) if fault is None else Verdict(Level.REFUSED, fault)
+    kind = mtp.find(tensors, target.layers or 0)
+    fault = guidance.drafting_refusal(target)
+    if kind is None:
+        return OwnHead(Verdict(Level.REFUSED, fault or UNKNOWN))
+    fault = fault or _fault(kind, tensors, target)
+    if fault is not None:
+        return OwnHead(Verdict(Level.REFUSED, fault))
+    return OwnHead(Verdict(Level.GOOD, GOOD), _info(kind, tensors, target))
+
+
+def judge(target: ModelInfo) -> Verdict | None:
+    """Whether the target's own head can draft for it; None: it brings none."""
+    found = find(target)
+    return None if found is None else found.verdict
 
 
 def info(target: ModelInfo) -> ModelInfo | None:
-    """What the headers say of the target's own head, as of any other draft; None where it has none
-    that can draft."""
+    """What the headers say of the target's own head; None where it has none that can draft."""
+    found = find(target)
+    return None if found is None else found.info
+
+
+def refusal(target: ModelInfo) -> Reason | None:
+    """Why the target cannot draft for itself, or None."""
     found = judge(target)
-    if found is None or found.level is Level.REFUSED:
-        return None
-    tensors = _tensors(target)
-    kind = mtp.find(tensors, target.layers or 0)
-    assert kind is not None
+    if found is None:
+        return Reason("no_mtp", "{name} has no head of its own.", {"name": target.name})
+    return found.reason if found.level is Level.REFUSED else None
+
+
+def _info(kind: Mtp, tensors: Mapping[str, TensorInfo], target: ModelInfo) -> ModelInfo:
     names = {n for n in tensors if n.startswith(kind.layer)} | kind.beside
     held = {name: tensors[name].shape for name in names.difference(kind.unread)}
     # experts stay as they are stored, with 32 bits on a processor, as norms do
@@ -80,28 +109,12 @@ def info(target: ModelInfo) -> ModelInfo | None:
     )
 
 
-def refusal(target: ModelInfo) -> Reason | None:
-    """Why the target cannot draft for itself, or None."""
-    found = judge(target)
-    if found is None:
-        return Reason("no_mtp", "{name} has no head of its own.", {"name": target.name})
-    return found.reason if found.level is Level.REFUSED else None
-
-
-def _tensors(target: ModelInfo) -> dict[str, TensorInfo]:
-    headers = folder.read_headers(resolve(target.path))
-    return {name: tensor for held in headers.values() for name, tensor in held.items()}
-
-
 def _is_head(name: str, layers: int | None) -> bool:
     return ANY.search(name) is not None or name == f"model.layers.{layers}.eh_proj.weight"
 
 
-def _fault(tensors: Mapping[str, TensorInfo], target: ModelInfo) -> Reason | None:
+def _fault(found: Mtp, tensors: Mapping[str, TensorInfo], target: ModelInfo) -> Reason | None:
     """Why it cannot be used, where its headers say so."""
-    found = mtp.find(tensors, target.layers or 0)
-    if found is None:
-        return UNKNOWN
     width = target.hidden_size
     for name in (found.join, found.token_norm, found.state_norm, found.last_norm):
         if name not in tensors:

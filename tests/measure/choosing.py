@@ -21,7 +21,7 @@ from typing import Any
 from app import paths
 from engine import prediction
 from engine.api import Drafting, Message, Sampling
-from engine.bench.prompts import Conversation, read_prompts
+from engine.bench.prompts import Conversation, Prompts, read_prompts
 from engine.costs import VERIFY
 from engine.drafters import built_in
 from engine.drafters.auto import Auto
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines = Lines(asked.out)
     prompts = read_prompts(asked.prompts, asked.count + asked.warm_up)
     if not asked.only_tables:
-        _measure(asked, prompts.asked, lines)
+        _measure(asked, prompts, lines)
     return Tables(lines.all, prompts.kinds).say()
 
 
@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tokens", type=int, default=64, help="an answer (default: 64)")
     parser.add_argument("--repeat", type=int, default=3, help="(default: 3)")
     parser.add_argument("--precision", default="int8", help="of the models (default: int8)")
+    parser.add_argument("--only", nargs="*", help="kinds of prompts to measure (default: all)")
     parser.add_argument("--only-tables", action="store_true", help="measure nothing")
     return parser
 
@@ -80,7 +81,7 @@ class Lines:
             file.write(json.dumps(self.all[-1]) + "\n")
 
 
-def _measure(asked: argparse.Namespace, prompts: Sequence[Conversation], lines: Lines) -> None:
+def _measure(asked: argparse.Namespace, read: Prompts, lines: Lines) -> None:
     cache = paths.ensure(paths.cache_folder())
     target, draft, other = (
         load(path, cache_folder=cache, precision=asked.precision)
@@ -89,13 +90,15 @@ def _measure(asked: argparse.Namespace, prompts: Sequence[Conversation], lines: 
     race = Race(Session(cache, target), target, draft, other)
     done = {(run["way"], run["prompt"], run["again"]) for run in lines.of("run")}
     traced = {trace["prompt"] for trace in lines.of("trace")}
-    for prompt in prompts[asked.count :]:
+    for prompt in read.asked[asked.count :]:
         race.begin()
         for way in race.ways:
             race.answer(way, prompt, asked.tokens)
     if not lines.of("predicted"):
         lines.add("predicted", times=race.predictions())
-    for i, prompt in enumerate(prompts[: asked.count]):
+    for i, prompt in enumerate(read.asked[: asked.count]):
+        if asked.only and read.kinds[i] not in asked.only:
+            continue
         race.begin()
         for again in range(asked.repeat):
             for way in race.turn(i + again):
