@@ -38,7 +38,7 @@ from engine.drafters.head import HeadDrafter
 from engine.drafters.parallel import ParallelDrafter, ParallelHeadDrafter
 from engine.drafters.small_model import SmallModelDrafter
 from engine.drafters.translated import TranslatedDrafter
-from engine.errors import Cancelled, DraftRefused, LoadError, heed
+from engine.errors import Cancelled, DraftRefused, LoadError, OutOfMemory, heed
 from engine.fit import Pair
 from engine.heads.assistant import AssistantHead
 from engine.heads.dflash import DFlashHead
@@ -454,9 +454,10 @@ def own_drafters(
     progress: Report = _unheard,
     stopped: Stopped = _never,
 ) -> list[Drafter]:
-    """The same in a list, which is empty where the target has no head that can be used."""
+    """The same in a list, which is empty where the target has no head that can be used, or memory
+    lacks for it."""
     if own_head.refusal(target.loaded.info) is None:
-        with contextlib.suppress(DraftRefused):
+        with contextlib.suppress(DraftRefused, OutOfMemory):
             return [own_drafter(target, precision, progress, stopped)]
     return []
 

@@ -267,9 +267,8 @@ def test_the_same_bundle_makes_the_same_archive(scripts, bundle, archive, tmp_pa
 def user(archive, tmp_path, request):
     """A home of that name with the unpacked archive in it, and how its script is run."""
     home = tmp_path / request.param
-    home.mkdir()
-    with tarfile.open(archive) as opened:
-        opened.extractall(home / "unpacked here", filter="fully_trusted")
+    (home / "unpacked here").mkdir(parents=True)
+    subprocess.run(["tar", "-xzf", archive, "-C", home / "unpacked here"], check=True)
     (top,) = (home / "unpacked here").iterdir()
 
     def run(*arguments, expect=0, **more):

@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -72,8 +71,7 @@ def test_the_wheel_holds_the_three_packages_and_nothing_else(source, wheel):
 
 def test_the_source_archive_has_every_file_and_makes_the_same_wheel(source, wheel, tmp_path):
     archive = build("sdist", source)
-    with tarfile.open(archive) as file:
-        file.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "-xzf", archive, "-C", tmp_path], check=True)
     (unpacked,) = tmp_path.glob("slipstream-*")
     files = {path.relative_to(unpacked) for path in unpacked.rglob("*") if path.is_file()}
     made = {Path("PKG-INFO"), Path("setup.cfg")}

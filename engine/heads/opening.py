@@ -191,7 +191,7 @@ def _move(head: nn.Module, device: torch.device, told: Told) -> None:
             parameter.data = parameter.data.to(device, torch.bfloat16)
             told(parameter.numel())
         for name, buffer in module.named_buffers(recurse=False):
-            shorter = f"{path}.{name}" in stored and buffer.is_floating_point()
+            shorter = f"{path}.{name}".lstrip(".") in stored and buffer.is_floating_point()
             kept = torch.bfloat16 if shorter else buffer.dtype
             module._buffers[name] = buffer.to(device, kept)
 

@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM
 
 from engine.api import Message, Sampling
 from engine.drafters.head import HeadDrafter
-from engine.errors import DraftRefused
+from engine.errors import DraftRefused, OutOfMemory
 from engine.guidance import Level, Verdict
 from engine.heads import opening
 from engine.heads.opening import open_mtp
@@ -192,6 +192,22 @@ def test_auto_holds_the_models_own_head_where_it_can_be_used(tmp_path, precision
         assert [token for chunk in chunks for token in chunk.token_ids] == plain
     by_head = [row for row in chunks[-1].usage.by_drafter if row[0] == "mtp"]
     assert bool(by_head) == whole
+    session.close()
+
+
+def test_auto_goes_without_it_where_memory_lacks(tmp_path, monkeypatch):
+    write(tmp_path / "m", "qwen2", "mimo")
+    session = Session(tmp_path / "cache")
+    session.load_target(tmp_path / "m", precision="fp32")
+
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(opening, "_settle", full)
+    with pytest.raises(OutOfMemory):
+        session.choose_draft("mtp")
+    session.choose_draft("auto")
+    assert set(session._drafter._drafters) == {"ngram", "suffix", "chain"}
     session.close()
 
 
